@@ -91,7 +91,7 @@ def test_a_record_whose_window_is_over_is_a_dead_letter() -> None:
             driver.run(batch)
             assert starts(driver) == [(4, 1), (5, 1)]
             assert driver.reasons() == [("count", "error")]
-            assert "is over for this record" in driver.dead_letters()[0].error
+            assert "has expired for this record" in driver.dead_letters()[0].error
 
 
 def test_a_function_that_raises_at_the_close_makes_a_dead_letter_of_the_window() -> None:

@@ -90,7 +90,7 @@ def test_a_task_that_fails_is_told_of_and_its_record_stands(tmp_path: Path, capl
         driver.run()
         assert driver.table("counts").all() == {"all": 1}
         assert driver.dead_letters() == []
-    assert "fail, which an agent has started and not waited for, has failed" in caplog.text
+    assert "fail, started by an agent and not awaited, failed" in caplog.text
     assert "no such user" in caplog.text
 
 
@@ -113,4 +113,4 @@ def test_a_task_that_never_ends_is_waited_for_once_and_ended_with_each_batch(
             driver.run()
         assert driver.table("counts").all() == {"all": 2}
     assert TOLD == ["ended", "ended"]
-    assert caplog.text.count("never_end, which an agent has started and not waited for, is still at work") == 1
+    assert caplog.text.count("never_end, started by an agent and not awaited, is still running") == 1

@@ -1,4 +1,4 @@
-"""Agents at work: all records of a batch in their order, each given to the agents that take it."""
+"""Agents: process all records of a batch in order, and give each to the agents that consume it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from potok.topology.nodes import Agents
 
 
 class Input(Operator):
-    """Takes the records of one upstream."""
+    """Receive the records of one upstream."""
 
     counted = False
 
@@ -36,7 +36,7 @@ class Input(Operator):
 
 
 class DriveAgents(SeveralOutputs):
-    """Drives the agents of a crew. The outputs are its topics, and behind them its tables."""
+    """Run the agents of a group. The outputs are its topics, followed by its tables."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class DriveAgents(SeveralOutputs):
         input_partitions: list[InputPartition],
         shown: tuple[str, ...],
     ) -> None:
-        """`shown` are the tables whose changes go on to others."""
+        """`shown` are the tables whose changes have downstream steps."""
         super().__init__(node.name, task)
         self._agent_group: AgentGroup = node.agent_group
         self._session, self._clock_ms, self._input_partitions, self._shown = session, clock_ms, input_partitions, shown
@@ -89,7 +89,7 @@ class DriveAgents(SeveralOutputs):
             return
         batch = self._tried(records, closing)
         self._settle(batch)
-        # All this refers to each other, and the collector would have to walk through every row to find that out.
+        # These objects form reference cycles, which the garbage collector would traverse with every row.
         batch.forget()
         for input_ in self._inputs:
             input_.chunks = []
@@ -98,13 +98,13 @@ class DriveAgents(SeveralOutputs):
         try:
             return Batch(self._opened(), self._agent_group.agents, records, closing, careful=False)
         except (StateNotData, NoCopy):
-            # Something was changed in place into what is no data; who did it is found by looking after each turn. Or
-            # somebody failed who had touched a row that is too large to be copied each time.
+            # A value was changed in place to something that is not data: the agent is found by a check after each
+            # turn. Or an agent failed after touching a row that is too large to be copied each time.
             pass
         try:
             return Batch(self._opened(), self._agent_group.agents, records, closing, careful=True)
         except StateNotData:
-            # It was none of those who had asked for that row.
+            # None of the agents that had read that row.
             return Batch(self._opened(), self._agent_group.agents, records, closing, careful=True, suspicious=True)
 
     def _settle(self, batch: Batch) -> None:
@@ -118,9 +118,9 @@ class DriveAgents(SeveralOutputs):
         for agent in batch.driven:
             self._set_aside(agent.part.name, batch, agent.errors, Reason.ERROR)
         self._set_aside("", batch, batch.unfit, Reason.DECODE)
-        letters = batch.closing.letters()
-        if letters is not None:
-            self.set_aside(*letters)
+        dead_letters = batch.closing.dead_letters()
+        if dead_letters is not None:
+            self.set_aside(*dead_letters)
 
     def _set_aside(self, step: str, batch: Batch, errors: Errors, reason: Reason) -> None:
         by_input: dict[int, Errors] = {}
@@ -138,7 +138,7 @@ class DriveAgents(SeveralOutputs):
             receiver.push(chunk)
 
     def _opened(self) -> tuple[Running, dict[str, OpenTable]]:
-        """A crew that has done nothing yet."""
+        """Return an agent group that has not processed anything."""
         running = self._running()
         running.tables = self._open(running)
         return running, running.tables

@@ -1,4 +1,4 @@
-"""Tasks that agents have started beside themselves and not waited for: their batch waits for them before it ends."""
+"""Tasks that agents have started and not awaited: the batch waits for them before it ends."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ from potok.operators.core.call import describe_error
 _logger = logging.getLogger("potok.faust")
 
 PATIENCE_S = 30.0
-"""How long they are waited for if agents may wait for ever."""
+"""How long to wait for them if agents have no timeout."""
 
 SHORT_PATIENCE_S = 1.0
-"""How long those are waited for that have not ended in time before."""
+"""How long to wait for those that have not ended in time before."""
 
 TELL_EVERY_S = 60.0
 
 _slow: dict[str, float] = {}
-"""Those that were waited for in vain, in this process, and when that was told."""
+"""Tasks that did not end in time, in this process, and when that was reported."""
 
 
 class LeftBehind(QueryError):
-    """A table or a topic that was used by a task whose record is dealt with."""
+    """A table or a topic that was used by a task after its record was processed."""
 
     def __init__(self) -> None:
         super().__init__(
-            "a task that an agent had started used a table or a topic when all records were dealt with",
-            hint="await it in the agent, and write down there what it returns; or send to another agent",
+            "a task started by an agent used a table or a topic after all records were processed",
+            hint="await it in the agent and use its result there; or send to another agent",
         )
 
 
 class _NoRecord:
-    """Stands where the running crew is found, when there is no record left to do something for."""
+    """The stand-in for the running agent group when there is no current record."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise LeftBehind
 
 
 async def finish_tasks(running: Running, patience_s: float | None) -> None:
-    """Wait for all tasks of this event loop, as long as an agent may wait; those that are not done then are ended."""
+    """Wait for all tasks of this event loop, up to the timeout of agents, then cancel those that are not done."""
     if not _left():
         return
     running.stand_in = _NoRecord()
@@ -54,7 +54,7 @@ async def finish_tasks(running: Running, patience_s: float | None) -> None:
 
 
 async def _wait(patience_s: float, *, slow: bool) -> None:
-    """Wait for those that were done in time before, or for the others."""
+    """Wait for tasks that ended in time before, or for the others."""
     loop = asyncio.get_running_loop()
     until = loop.time() + patience_s
     while left := {task for task in _left() if (_name(task) in _slow) == slow}:
@@ -80,7 +80,7 @@ def _report_failures(done: Iterable[asyncio.Task[Any]]) -> None:
         error = None if task.cancelled() else task.exception()
         if error is not None:
             told = describe_error(error)
-            _logger.error("%s, which an agent has started and not waited for, has failed: %s", _name(task), told)
+            _logger.error("%s, started by an agent and not awaited, failed: %s", _name(task), told)
 
 
 def _give_up(waiting: Iterable[asyncio.Task[Any]]) -> None:
@@ -89,7 +89,7 @@ def _give_up(waiting: Iterable[asyncio.Task[Any]]) -> None:
             continue
         _slow[name] = time.monotonic()
         _logger.warning(
-            "%s, which an agent has started and not waited for, is still at work, and is ended with its batch. Await "
-            "it in the agent; what never ends belongs in a function with @app.task",
+            "%s, started by an agent and not awaited, is still running, and is cancelled with its batch. Await "
+            "it in the agent; move work that never ends to a function with @app.task",
             name,
         )

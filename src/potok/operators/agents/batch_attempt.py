@@ -1,4 +1,4 @@
-"""One try at a batch of agents: everything is done in memory, and nothing is written yet."""
+"""One attempt at a batch of agents: everything happens in memory, and nothing is written yet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from potok.operators.agents.background_tasks import finish_tasks
 from potok.operators.agents.concurrent import turns_of
 from potok.operators.agents.context import NO_RECORD, Running, Unfit, driving
 from potok.operators.agents.drive import END, WAITING, Driven, run_now
-from potok.operators.agents.prefetch import ENOUGH, Ahead, AheadInput
-from potok.operators.agents.record_order import Places, Records, Run
+from potok.operators.agents.prefetch import ENOUGH, Prefetch, PrefetchInput
+from potok.operators.agents.record_order import RecordLocations, Records, Run
 from potok.operators.agents.tables import Change, OpenTable
 from potok.operators.agents.window_closing import CloseWindows
 from potok.operators.core.call import Errors
@@ -20,7 +20,7 @@ from potok.topology.agents import AgentPart, Revive
 
 
 class Taker:
-    """The agents that take the records of one upstream, those together that see the same in it."""
+    """The agents that consume one upstream, grouped by the form in which they see its records."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
@@ -37,14 +37,14 @@ class Taker:
         self._kinds.append((revive, [number]))
 
     def rows(self, run: Run) -> Iterator[tuple[int, Any, int, int, tuple[Any, ...]]]:
-        """Row, key, time, stream time and what each agent sees."""
+        """Yield row, key, time, stream time and what each agent sees."""
         start, stop, records = run.start, run.stop, self.records
         values = zip(*self._values(start, stop), strict=True)
         times, stream_times = records.times[start:stop], records.stream_times[start:stop]
         return zip(range(start, stop), records.keys[start:stop], times, stream_times, values, strict=True)
 
     def _values(self, start: int, stop: int) -> list[list[Any]]:
-        """What each agent sees of some rows: objects of its own."""
+        """Return what each agent sees of some rows: its own objects."""
         column = self.records.chunk.value
         part = column[start:stop] if isinstance(column, list) else column.slice(start, stop - start)
         seen: list[list[Any]] = [[]] * len(self.agents)
@@ -55,8 +55,9 @@ class Taker:
 
 
 class Batch:
-    """`opened` is a crew that has done nothing yet. A batch that is `careful` looks after each turn whether all that
-    was touched is data; one that is `suspicious`, too, takes all that ever was at hand for touched."""
+    """`opened` is an agent group that has not processed anything. A `careful` batch checks after each turn that all
+    touched values are data; a `suspicious` one also treats all rows that were ever read as touched.
+    """
 
     def __init__(
         self,
@@ -72,7 +73,7 @@ class Batch:
         self.running, self._tables = opened
         self.driven = [Driven(part) for part in agents]
         self.unfit: Errors = {}
-        self.places = Places(records)
+        self.places = RecordLocations(records)
         self._takers: dict[int, Taker] = {}
         for agent in self.driven:
             for port, revive in agent.part.inputs:
@@ -86,7 +87,7 @@ class Batch:
         ]
 
     def forget(self) -> None:
-        """Let go of all rows and records, when nobody will look at them again."""
+        """Release all rows and records when they are no longer needed."""
         for table in self._tables.values():
             table.forget()
         self.changes, self.driven = [], []
@@ -104,12 +105,12 @@ class Batch:
                 self.closing.take_over(agent.errors)
             self._report_failures()
         finally:
-            # Here, for what is left of them belongs to this event loop.
+            # Here, because pending tasks belong to this event loop.
             for agent in self.driven:
                 self._turns.drop(agent)
 
     def _report_failures(self) -> None:
-        """Tell who waits for an answer that there will be none."""
+        """Report failures to callers that wait for an answer."""
         sent, before = self.running.sent, len(self.running.sent)
         failed = [(number, agent, why) for agent in self.driven for number, why in agent.errors.items()]
         for number, why in self.unfit.items():
@@ -122,13 +123,14 @@ class Batch:
             sent.sort(key=lambda item: (item[1] == NO_RECORD, item[1]))
 
     def _patience(self) -> float | None:
-        """How long what is done for nobody's record may wait: as long as any agent."""
+        """Return the timeout for work without a record: the longest of any agent."""
         given = [agent.part.timeout_s for agent in self.driven]
         return None if None in given else max((each for each in given if each is not None), default=None)
 
     async def _rest(self) -> None:
-        """Wait until all is done, and tell those who hold records back that there are no more; what they put into
-        channels may be held back again."""
+        """Wait until everything is done, and signal the end of the batch to agents that hold records back; records
+        they put into channels may be held back again.
+        """
         await self._turns.drain()
         while holding := [agent for agent in self.driven if agent.hand]:
             for agent in holding:
@@ -140,8 +142,8 @@ class Batch:
             await self._turns.drain()
 
     async def _records(self) -> None:
-        inputs = {port: AheadInput(taker.records.chunk, taker.records.keys) for port, taker in self._takers.items()}
-        ahead = Ahead(self.running.app, self._tables.values(), inputs)
+        inputs = {port: PrefetchInput(taker.records.chunk, taker.records.keys) for port, taker in self._takers.items()}
+        ahead = Prefetch(self.running.app, self._tables.values(), inputs)
         ahead.begin()
         for run in self.places.runs(ENOUGH):
             if run.number == ENOUGH:
@@ -150,9 +152,10 @@ class Batch:
                 await rest
 
     def _turns_of(self, run: Run) -> Iterator[Coroutine[Any, Any, None]]:
-        """Give records to those who take them, all in one go; what is left to wait for comes out on the way.
+        """Give records to their agents, all in one call; coroutines that have to wait are yielded.
 
-        For an agent that asks for the next record at once, as almost all do, a turn is no more than is written here.
+        For an agent that asks for the next record immediately, as almost all do, a turn is no more than the code
+        here.
         """
         taker, running, turns = self._takers[run.port], self.running, self._turns
         agents, sent, direct, watched = taker.agents, running.sent, turns.direct, running.watched
@@ -192,7 +195,7 @@ class Batch:
                 self._look_at(number)
 
     def _look_at(self, number: int) -> None:
-        """Set what is at hand to a record, or to a window at its end."""
+        """Set the current record, or a window at its end."""
         if number < 0:
             self.closing.look_at(self.running, number)
             return
@@ -203,7 +206,7 @@ class Batch:
         running.timestamp, running.stream_time, running.key = found.times[row], found.stream_times[row], found.keys[row]
 
     async def _channels(self, number: int) -> None:
-        """Give what was put into channels to who takes it, until nothing is left."""
+        """Give values in channels to their consumers, until none is left."""
         running = self.running
         while running.posted:
             posted, running.posted = running.posted, []

@@ -1,4 +1,4 @@
-"""What the handles of an app find while its agents are driven: the record at hand, open tables, and a way out."""
+"""What the handles of an app use while its agents run: the current record, open tables, and output."""
 
 from __future__ import annotations
 
@@ -18,39 +18,39 @@ if TYPE_CHECKING:
     from potok.operators.agents.watched_values import Watched
 
 NO_RECORD = -1
-"""The turn of what happens without a record, such as the close of a window."""
+"""The turn of work without a record, such as the close of a window."""
 
 Headers = tuple[tuple[str, bytes], ...]
 
 
 class NotSentFromHere(QueryError):
-    """A topic that the build did not know to be written by agents."""
+    """A topic that was not declared as output of agents."""
 
     def __init__(self, topic: str) -> None:
         super().__init__(
-            f'nobody said that an agent sends to topic "{topic}"',
-            hint=f'say so where the agent is defined: @app.agent(..., sends=["{topic}"])',
+            f'no agent is declared to send to topic "{topic}"',
+            hint=f'declare it where the agent is defined: @app.agent(..., sends=["{topic}"])',
         )
 
 
 class Unfit(NamedTuple):
-    """Stands for a value that is not what its agent expects."""
+    """A value that does not have the type that its agent expects."""
 
     why: str
 
 
 Sent = tuple[int, int, bytes | None, bytes | None, int | None, Headers | None]
-"""A record on its way: the number of its topic, that of the record that led to it, key, value, time and headers."""
+"""An output record: the number of its topic, that of the record that led to it, key, value, time and headers."""
 
 Undo = tuple["Entry", Any, int, bool | None]
-"""An entry of a table with the value, the time and the mark that it had before the record at hand."""
+"""An entry of a table with the value, the time and the version that it had before the current record."""
 
 
 class Running:
-    """One for all agents of a crew in a task: the kernel sets it to the record at hand.
+    """One for all agents of a group in a task: the operator sets it to the current record.
 
-    `turn` numbers what the agents are given; an agent that is given the same record as the one before it has a turn of
-    its own, so that what it did can be taken back alone.
+    `turn` numbers what the agents are given; two agents that get the same record have different turns, so that the
+    work of each can be undone on its own.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Running:
         self.sent: list[Sent] = []
         self.undo: list[Undo] = []
         self.posted: list[tuple[str, Any]] = []
-        """What was put into channels in this turn."""
+        """Values put into channels in this turn."""
         self.held: list[Callable[[], None]] = []
-        """What ends with the turn, to be told so."""
+        """Objects to notify at the end of the turn."""
         self.watched: list[Watched] = []
-        """Values that were handed out in this turn, and may not be changed in place."""
+        """Values that were handed out in this turn and must not be changed in place."""
         self.copies_all = False
-        """Whether large rows, too, are copied before they are changed."""
+        """Whether large rows are also copied before they are changed."""
         self.turn = NO_RECORD
         self.record = NO_RECORD
         self.timestamp = self.stream_time = 0
@@ -78,7 +78,7 @@ class Running:
         self.value: Any = None
         self.agent = ""
         self.stand_in: Any = None
-        """What handles find instead, while no record is at hand."""
+        """What handles use instead, while there is no current record."""
         self._topics, self._input_partitions = topics, input_partitions
 
     def send(
@@ -116,7 +116,7 @@ class Running:
         return tuple((header["name"], header["value"]) for header in self.chunk.headers[self.row].as_py() or ())
 
     def begin_turn(self) -> int:
-        """Begin to remember what is done; returns how much was sent before."""
+        """Start to record changes; return how much was sent before."""
         self.turn += 1
         self.undo = []
         self.watched.clear()
@@ -130,13 +130,14 @@ class Running:
             let_go()
 
     def forget(self) -> None:
-        """Let go of the last record, and of all that was open."""
+        """Release the last record, and everything that was open."""
         self.tables, self.sent, self.undo, self.watched = {}, [], [], []
         self.chunk = self.key = self.value = None
 
     def take_back(self, sent: int, *, apart: bool = False) -> None:
-        """Undo what was done since the last turn began; `sent` is how much had been sent by then. Rows become what they
-        were in place, or, if that is kept `apart` for later, are others from then on."""
+        """Undo what was done since the last turn started; `sent` is how much had been sent by then. Rows are restored
+        in place or, if they are kept `apart` for later, replaced by others.
+        """
         del self.sent[sent:]
         self.posted = []
         for entry, value, time, changed in reversed(self.undo):
@@ -157,7 +158,7 @@ _driving: ContextVar[Running | None] = ContextVar("potok_agents", default=None)
 
 @contextmanager
 def driving(running: Running) -> Iterator[None]:
-    """Let the handles of an app find `running` inside this block."""
+    """Let the handles of an app use `running` inside this block."""
     token = _driving.set(running)
     try:
         yield
@@ -166,11 +167,11 @@ def driving(running: Running) -> Iterator[None]:
 
 
 def drive(running: Running | None) -> None:
-    """Let the handles of an app find `running` from here on."""
+    """Let the handles of an app use `running` from here on."""
     _driving.set(running)
 
 
 def current() -> Running | None:
-    """Return the crew that is driven here, or what stands in for it; None outside of agents."""
+    """Return the agent group that runs here, or its stand-in; None outside of agents."""
     running = _driving.get()
     return running if running is None or running.stand_in is None else running.stand_in

@@ -1,8 +1,8 @@
-"""Driving the coroutines of agents by hand: one `send` for each record, and no event loop but for what really waits.
+"""Run the coroutines of agents: one `send` for each record, and an event loop only for those that really wait.
 
-An agent asks its inlet for the next record, which suspends it with WAITING; all that it awaits of ours (sends, tables)
-is done at once, so that everything between two records is one call. What an agent awaits of the outside world comes up
-as a future of asyncio, and is awaited here under a timeout while the agent sleeps.
+An agent asks its inlet for the next record, which suspends it with WAITING; awaiting sends and tables completes
+immediately, so that everything between two records is one call. Anything else that an agent awaits surfaces as an
+asyncio future, and is awaited here under a timeout.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from potok.state.codec import dump_state
 from potok.topology.agents import AgentPart
 
 WAITING: Any = object()
-"""What an agent that asks for a record is suspended with."""
+"""The value that an agent yields when it asks for a record."""
 
 END: Any = object()
-"""What an agent is given that holds records back, when there are no more in its batch."""
+"""What an agent that holds records back receives when its batch has no more."""
 
 Failure = Exception | asyncio.CancelledError
 
@@ -44,7 +44,7 @@ def next_item() -> Generator[Any, Any, Any]:
 
 
 class Inlet:
-    """Where an agent gets its records. Who is `holding` has taken some that it has not dealt with yet."""
+    """Where an agent gets its records. One that is `holding` has taken some that it has not processed yet."""
 
     __slots__ = ("holding",)
 
@@ -61,8 +61,9 @@ class Inlet:
 
 @dataclass(slots=True)
 class Driven:
-    """An agent at work. `hand` are the numbers of the records that it was given and has not dealt with; `send` gives
-    one to a coroutine that asks for it."""
+    """A running agent. `hand` are the numbers of the records that it was given and has not processed; `send` gives
+    one to a coroutine that asks for it.
+    """
 
     part: AgentPart
     inlet: Inlet = field(default_factory=Inlet)
@@ -71,14 +72,14 @@ class Driven:
     hand: list[int] = field(default_factory=list)
     errors: dict[int, str] = field(default_factory=dict)
     hoisted: list[Entry] = field(default_factory=list)
-    """The rows that it has looked up before its loop, and may change with any record."""
+    """The rows that it has read before its loop, and may change with any record."""
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = self.part.name
 
     async def begin(self) -> None:
-        """Begin the function of the agent, and go on until it asks for a record."""
+        """Start the function of the agent, and run until it asks for a record."""
         self.inlet = Inlet()
         self.coroutine = self.part.begin(self.inlet)
         try:
@@ -93,7 +94,7 @@ class Driven:
         self.send = self.coroutine.send
 
     async def wait(self, waits_for: Any) -> None:
-        """Wait for what the agent waits for, until it asks for a record or ends."""
+        """Wait for what the agent awaits, until it asks for a record or ends."""
         assert self.coroutine is not None
         async with asyncio.timeout(self.part.timeout_s):
             if await _until_waiting(self.coroutine, waits_for):
@@ -109,7 +110,7 @@ class Driven:
 
 @types.coroutine
 def _until_waiting(coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, Any, bool]:
-    """Hand what an agent waits for on to the event loop, until it asks for a record; whether it ended instead."""
+    """Pass what an agent awaits to the event loop, until it asks for a record; return whether it ended instead."""
     while waits_for is not WAITING:
         try:
             got, failed = (yield waits_for), None
@@ -123,18 +124,19 @@ def _until_waiting(coroutine: Coroutine[Any, Any, Any], waits_for: Any) -> Gener
 
 
 class Turns:
-    """Gives records to agents, each at its turn, so that one who fails leaves no trace."""
+    """Give records to agents in turn, so that one that fails has no effect."""
 
     def __init__(self, running: Running, *, careful: bool, suspicious: bool = False) -> None:
-        """Who is `careful` looks after each turn whether all that it touched is data. Who is `suspicious` takes each
-        row that was ever at hand for touched, since agents may keep them in their variables."""
+        """If `careful`, check after each turn that all touched values are data. If `suspicious`, treat each row that
+        was ever read as touched, because agents may keep them in variables.
+        """
         self._running, self._careful, self._suspicious = running, careful, suspicious
         running.copies_all = careful or type(self) is not Turns
         self.direct = not careful and type(self) is Turns
         """Whether nothing needs to be done between two records."""
 
     async def take(self, agent: Driven, number: int, item: Any) -> None:
-        """Give a record, by its number among all of the batch, to an agent."""
+        """Give a record, by its number in the batch, to an agent."""
         sent = self._running.begin_turn()
         self._running.agent = agent.part.name
         if item is not END:
@@ -154,7 +156,7 @@ class Turns:
             await self.settle(agent, sent, waits_for)
 
     def remember_for(self, agent: Driven) -> None:
-        """Remember what an agent may change without asking for it."""
+        """Remember rows that an agent may change without reading them again."""
         for entry in agent.hoisted:
             entry.table.value_of(entry)
         if self._suspicious:
@@ -164,7 +166,7 @@ class Turns:
     async def settle(
         self, agent: Driven, sent: int, waits_for: Any = WAITING, error: BaseException | None = None
     ) -> None:
-        """What comes after a record was given, be it that the agent waits, has failed or has ended."""
+        """Finish a turn, whether the agent waits, has failed or has ended."""
         try:
             if error is not None:
                 raise error
@@ -172,7 +174,7 @@ class Turns:
                 await agent.wait(waits_for)
             self._check()
         except StopIteration:
-            # It ended, and begins again with the next record.
+            # It ended, and starts again with the next record.
             agent.coroutine = agent.send = None
             agent.hand.clear()
         except CellDoesNotFit:
@@ -189,11 +191,12 @@ class Turns:
         agent.errors |= dict.fromkeys(agent.hand, text)
         agent.hand.clear()
         self.drop(agent)
-        await self._tell(agent, error)
+        await self._report_error(agent, error)
 
-    async def _tell(self, agent: Driven, error: BaseException) -> None:
-        """Tell who wants to know that an agent has failed, in a turn of its own: if that fails too, it leaves no trace
-        but in the log. The record is a dead letter anyway."""
+    async def _report_error(self, agent: Driven, error: BaseException) -> None:
+        """Call the error handler of an agent, in its own turn: if it fails too, that is only logged. The record is a
+        dead letter anyway.
+        """
         if agent.part.on_error is None:
             return
         sent = self._running.begin_turn()
@@ -208,16 +211,16 @@ class Turns:
             _logger.error('on_error of agent "%s" has failed: %s', agent.part.name, describe_error(failure))
 
     async def drain(self) -> None:
-        """Wait until all records that were given are done, which they are."""
+        """Wait until all records that were given are done; here they always are."""
 
     def drop(self, agent: Driven) -> None:
-        """End an agent. What it does on the way out, in a `finally`, counts no more: it is not done for a record."""
+        """End an agent. Changes made by its `finally` blocks do not count: they belong to no record."""
         sent = self._running.begin_turn()
         agent.drop()
         self._running.take_back(sent)
 
     def _check(self) -> None:
-        """Raise if something was changed in place that may not be; if careful, also if what was touched is no data."""
+        """Raise if a protected value was changed in place; if careful, also if a touched value is not data."""
         if self._running.watched:
             check_watched(self._running.watched)
             self._running.watched.clear()
@@ -229,7 +232,7 @@ class Turns:
 
 
 def run_now(work: Coroutine[Any, Any, None]) -> None:
-    """Run to the end, in an event loop of its own, also where one is running already."""
+    """Run to the end in a new event loop, even if one is already running."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

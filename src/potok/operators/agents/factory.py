@@ -1,4 +1,4 @@
-"""Agents, what they send, and their tables."""
+"""Agents, their output, and their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What agents send and change, as columns."""
+"""The output and table changes of agents, as columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.log.broker import LOG_SCHEMA
 from potok.operators.agents.context import NO_RECORD, Headers, Sent
-from potok.operators.agents.record_order import Places, Records
+from potok.operators.agents.record_order import RecordLocations, Records
 from potok.operators.agents.tables import Change, OpenTable
 from potok.operators.agents.windows import OpenWindows
 from potok.operators.aggregates.aggregates import change
@@ -21,8 +21,11 @@ from potok.operators.core.record_order import LAST, WIDTH, by_position
 _HEADERS = LOG_SCHEMA.field("headers").type
 
 
-def sent_chunks(sent: list[Sent], records: Sequence[Records | None], places: Places) -> Iterator[tuple[int, Chunk]]:
-    """What was sent to each topic, in the order of the records that led to it; what no record did comes last."""
+def sent_chunks(
+    sent: list[Sent], records: Sequence[Records | None], places: RecordLocations
+) -> Iterator[tuple[int, Chunk]]:
+    """Yield what was sent to each topic, in the order of the records that led to it; output without a record comes
+    last."""
     by_topic: dict[int, list[Sent]] = {}
     for item in sent:
         by_topic.setdefault(item[0], []).append(item)
@@ -30,7 +33,7 @@ def sent_chunks(sent: list[Sent], records: Sequence[Records | None], places: Pla
         yield topic, _chunk(mine, records, places)
 
 
-def _chunk(sent: list[Sent], records: Sequence[Records | None], places: Places) -> Chunk:
+def _chunk(sent: list[Sent], records: Sequence[Records | None], places: RecordLocations) -> Chunk:
     _, numbers, keys, values, given, headers = zip(*sent, strict=True)
     led = np.array(numbers, np.int64)
     times, stream_times, input_partitions, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
@@ -43,7 +46,7 @@ def _chunk(sent: list[Sent], records: Sequence[Records | None], places: Places) 
             input_partitions[mine], offsets[mine] = found.chunk.input_partition[rows], found.chunk.offset[rows]
     made = np.flatnonzero(led == NO_RECORD)
     input_partitions[made], offsets[made] = NO_INPUT_PARTITION, made
-    for number in _told(given):
+    for number in _with_explicit_time(given):
         at = given[number]
         times[number] = at
         if led[number] == NO_RECORD:
@@ -60,8 +63,8 @@ def _chunk(sent: list[Sent], records: Sequence[Records | None], places: Places) 
     )
 
 
-def _told(given: Sequence[int | None]) -> list[int]:
-    """Those that were sent with a time of their own, as all are that no record led to."""
+def _with_explicit_time(given: Sequence[int | None]) -> list[int]:
+    """Return those that were sent with an explicit time, including all without a record."""
     if given.count(None) == len(given):
         return []
     return [number for number, at in enumerate(given) if at is not None]
@@ -85,7 +88,7 @@ def _headers(given: Sequence[Headers | None]) -> pa.Array | None:
 
 
 def changed_rows(table: OpenTable, changes: list[Change]) -> Chunk:
-    """The changes of a table: what its rows were, and what they are."""
+    """Return the changes of a table: its rows before and after."""
     ordered = sorted(changes, key=lambda item: item[0].key)
     times = np.array([entry.time for entry, _ in ordered], np.int64)
     return change(

@@ -1,7 +1,7 @@
-"""Reading the rows of agents' tables ahead, all at once.
+"""Prefetch the rows of agents' tables, all at once.
 
-Nobody says which rows an agent will ask for. But if the first records asked for that of their own `user_id`, the others
-will too, so those rows are read in one go. A wrong guess costs a read, and changes nothing.
+Which rows an agent will read is not declared. But if the first records read the row of their own `user_id`, the
+others will too, so those rows are read at once. A wrong guess costs a read, and changes nothing.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.operators.agents.record_order import Places
+from potok.operators.agents.record_order import RecordLocations
 from potok.operators.agents.tables import OpenTable
 from potok.operators.core.chunk import Chunk, Column
 
 ENOUGH = 32
-"""So many records are looked at before anything is guessed."""
+"""How many records are observed before anything is guessed."""
 
 KEY = ""
-"""Stands for the key of the record, where a field has a name."""
+"""The name for the key of the record, among names of fields."""
 
 _learnt: dict[tuple[str, str, int], str] = {}
-"""By app, table and input, which field tells the key of the row; a worker goes on with what it has learnt."""
+"""By app, table and input, the field that holds the key of the row; a worker keeps what it has learnt."""
 
 
-class Ahead:
-    """Learns from the records of a batch, for each table and input, and reads what the rest will ask for."""
+class Prefetch:
+    """Learn from the records of a batch, for each table and input, and prefetch what the rest will read."""
 
-    def __init__(self, app: str, tables: Iterable[OpenTable], inputs: dict[int, AheadInput]) -> None:
+    def __init__(self, app: str, tables: Iterable[OpenTable], inputs: dict[int, PrefetchInput]) -> None:
         self._app, self._tables, self._inputs = app, list(tables), inputs
 
     def begin(self) -> None:
@@ -40,8 +40,8 @@ class Ahead:
             if len(known) < len(self._inputs):
                 table.asked = []
 
-    def learn(self, places: Places) -> None:
-        """Look at what was asked for; `places` tell the input and the row of each record by its number."""
+    def learn(self, places: RecordLocations) -> None:
+        """Evaluate the keys that were read; `places` give the input and the row of each record by its number."""
         for table in self._tables:
             asked, table.asked = table.asked or [], None
             for number in self._inputs:
@@ -59,7 +59,7 @@ class Ahead:
         table.read_ahead(keys, found.instants)
 
 
-class AheadInput:
+class PrefetchInput:
     """The records of one input: their keys, their times, and the values as they were read."""
 
     def __init__(self, chunk: Chunk, keys: list[Any]) -> None:
@@ -73,7 +73,7 @@ class AheadInput:
         return found
 
     def field_of(self, asked: list[tuple[int, Any]]) -> str | None:
-        """The field that has told the key each time, if there is one."""
+        """Return the field that held the key each time, if there is one."""
         if not asked:
             return None
         first, key = asked[0]
@@ -101,7 +101,7 @@ def _column(values: Column, field: str) -> list[Any]:
 
 
 def _texts(column: list[Any]) -> list[Any]:
-    """What may be read ahead, and can be looked for in a set."""
+    """Return the values that may be prefetched and are hashable."""
     return column if set(map(type, column)) == {str} else [item if type(item) is str else None for item in column]
 
 

@@ -1,4 +1,4 @@
-"""The records of a batch in their order: where each of them is, by its number."""
+"""The records of a batch in order: the input and the row of each, by its number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.operators.core.call import python_rows
 from potok.operators.core.chunk import Chunk, Ints, gathered
 
 PIECE = 512
-"""So many records are made into objects at a time: so few of them stay in the cache of a core until they are used."""
+"""How many records are converted to objects at a time: few enough to stay in a core's cache until they are used."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Neighbours of one upstream: the number of the first, and their rows from `start` to before `stop`."""
+    """Adjacent records of one upstream: the number of the first, and their rows from `start` to before `stop`."""
 
     port: int
     number: int
@@ -42,8 +42,8 @@ class Run:
     stop: int
 
 
-class Places:
-    """The upstream and the row of each record, by their positions; one that comes by several, by these."""
+class RecordLocations:
+    """The upstream and the row of each record, by their positions; one that arrives by several, by these."""
 
     def __init__(self, records: Sequence[Records | None]) -> None:
         there = [(port, found.chunk) for port, found in enumerate(records) if found is not None]
@@ -64,7 +64,7 @@ class Places:
         return int(self.ports[number]), int(self.rows[number])
 
     def runs(self, first: int) -> Iterator[Run]:
-        """All records in pieces of neighbours; the first ones end with a piece of their own."""
+        """Yield all records in runs of adjacent ones; the first ones end with their own run."""
         number = 0
         for bound in self._bounds:
             while number < bound:

@@ -1,8 +1,8 @@
-"""Rows of agents' tables that are changed in place: when that was is found out, and it can be taken back.
+"""Rows of agents' tables that are changed in place: changes are detected, and can be undone.
 
-Nobody says that a row was changed in place. So a row that a turn asks for is copied first. The next turn that asks for
-it compares, and knows whether the one before it has changed something. Large rows would take longer with each record
-that makes them larger: they are not copied, and if one of them has to be as it was, the batch is tried again with
+An in-place change is not reported by the agent. So a row that a turn reads is copied first. The next turn that reads
+it compares, and detects whether the previous one has changed it. Large rows would take longer with each record that
+makes them larger: they are not copied, and if one of them has to be restored, the batch is attempted again with
 copies of all.
 """
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
     from potok.operators.agents.tables import OpenTable
 
 LARGE_BYTES = 4096
-"""To copy a row that takes no more costs about as much as all else that is done for a record."""
+"""Copying a row of up to this size costs about as much as everything else that is done for a record."""
 
 WEIGHED_FIRST = 32
-"""A row is weighed after so many copies, and each time when there are twice as many."""
+"""A row is measured after this many copies, and again each time their number doubles."""
 
 _new: Any = object.__new__
 
 
 class NoCopy(Exception):
-    """Something was done to a large row, of which there is no copy, and has to be taken back."""
+    """A large row, which has no copy, was changed and has to be restored."""
 
 
 class _Large:
-    """Stands for the copy of a large row."""
+    """The stand-in for the copy of a large row."""
 
 
 LARGE: Any = _Large()
 
 
 class Entry:
-    """One cell: its key, its bytes as they were before the batch, its value, and the time of the last change.
+    """One cell: its key, its bytes before the batch, its value, and the time of the last change.
 
-    Of a default that was given out, and nobody has set, `changed` is None: it is a row if it is changed in place.
+    `changed` is None for a default that was handed out and not set: it becomes a row if it is changed in place.
     """
 
     __slots__ = ("changed", "data", "hold", "key", "seen", "table", "time", "value")
@@ -52,7 +52,7 @@ class Entry:
         self.hold: Hold | None = None
 
     def restore(self, before: Any) -> None:
-        """Make the value what it was before this turn: the same object, for an agent may have looked it up before its
+        """Restore the value from before this turn in the same object, because an agent may have read it before its
         loop."""
         if before is LARGE:
             raise NoCopy(self.table.name)
@@ -63,8 +63,9 @@ class Entry:
 
 
 class Hold:
-    """What is known of a row that somebody may change in place: the value `own` itself, a copy of how it was `before`,
-    and the time `at` of the record for which it was given out."""
+    """A row that may be changed in place: the value `own` itself, a copy of it `before`, and the time `at` of the
+    record for which it was handed out.
+    """
 
     __slots__ = ("_copies", "at", "before", "large", "own")
 
@@ -79,13 +80,13 @@ class Hold:
             try:
                 self.large = len(dump_state(entry.table.frozen(entry.value))) > LARGE_BYTES
             except StateNotData:
-                # Whose fault that is will be found by those who look for it.
+                # The culprit is found by the careful attempt.
                 pass
         return copied(entry.value)
 
 
 def remember(entry: Entry, running: Running) -> None:
-    """What has to be done before a turn looks at a row, or changes it."""
+    """Prepare a row before a turn reads or changes it."""
     value = entry.value
     kind = type(value)
     before: Any = value
@@ -110,13 +111,14 @@ def remember(entry: Entry, running: Running) -> None:
 
 
 def lend(entry: Entry, value: Any, running: Running) -> None:
-    """Give a default out."""
+    """Hand out a default."""
     entry.value, entry.changed = value, None
     entry.hold = Hold(entry, running.timestamp)
 
 
 def settle(entry: Entry, hold: Hold) -> None:
-    """Note it if the row was changed in place since it was given out. Of a large one that is known in the end alone."""
+    """Record whether the row was changed in place since it was handed out. For a large one this is only known at the
+    end."""
     value = entry.value
     if entry.changed is None:
         changed = not entry.table.is_default(value)
@@ -136,7 +138,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _refilled(value: Any, before: Any) -> bool:
-    """Whether a value could be made what it was, in place."""
+    """Whether a value could be restored in place."""
     kind = type(value)
     if kind is not type(before):
         return False

@@ -1,4 +1,4 @@
-"""The tables of agents at work: cells are read when they are asked for, changed in memory, and written at the end."""
+"""The tables of agents: cells are read on first use, changed in memory, and written at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ABSENT", "Change", "Entry", "OpenTable", "OutsideOfKey"]
 
 
 class OutsideOfKey(StateError):
-    """A spread agent that asks for the row of another key than its record's."""
+    """A partitioned agent that reads the row of another key than its record's."""
 
     def __init__(self, table: str, key: Any, own: Any) -> None:
         super().__init__(
@@ -36,8 +36,9 @@ Change = tuple[Entry, bytes | None]
 
 
 class OpenTable:
-    """A table of a crew in one task. A place is a key that is text; any other stands as its bytes, since 1 equals True,
-    unless these are the bytes of a text, as those of an enum may be. So each cell has one place."""
+    """A table of an agent group in one task. An entry is identified by its key if that is text, or else by its bytes,
+    since 1 equals True, unless these are the bytes of a text, as those of an enum may be. So each cell has one entry.
+    """
 
     def __init__(self, part: TablePart, running: Running, session: StateSession, *, spread: bool) -> None:
         self.part, self.name = part, part.name
@@ -45,22 +46,22 @@ class OpenTable:
         self._entries: dict[Any, Entry] = {}
         self._default = None if part.make_default is None else self.frozen(part.make_default())
         self._texts = part.key_type is None or pa.types.is_string(part.key_type)
-        """Whether keys that are text stand as they are."""
+        """Whether text keys identify entries directly."""
         self.quick = self._entries
-        """Entries that need nothing but to be found; if the agents are spread, of the key of their record."""
+        """Entries that can be used as they are; if the agents are partitioned, those of the key of their record."""
         self._asked: list[tuple[int, Any]] | None = None
         self._flat: type | None = getattr(part.freeze, "flat", None)
-        """The class whose objects are kept as their fields."""
+        """The class whose objects are stored as their fields."""
         self._rows: int | None = None
-        """How many rows there are, once somebody has asked: all entries that are touched then have to be seen."""
+        """The number of rows, once requested: from then on all touched entries have to be checked."""
         self._touched: dict[Entry, bool] = {}
-        """Entries that may have become a row since, or be none any more, with whether they are counted as one."""
+        """Entries that may have become a row since, or ceased to be one, with whether they are counted as one."""
         self.overlaid = False
-        """Whether records that are on their way put their changes in, and take them out again."""
+        """Whether records in flight apply their changes, and remove them again."""
 
     @property
     def asked(self) -> list[tuple[int, Any]] | None:
-        """For a while, which keys the records ask for: the next records may ask for the same of theirs."""
+        """Return, for some time, the keys that records read: the next records may read the same of theirs."""
         return self._asked
 
     @asked.setter
@@ -70,15 +71,15 @@ class OpenTable:
 
     @property
     def tables(self) -> list[str]:
-        """The names under which there are cells."""
+        """The names of the cell tables."""
         return [self.name]
 
     def get(self, key: Any) -> Any:
-        """The value of a key, or `ABSENT`, as is a default that was only looked at. What is changed in it is kept."""
+        """Return the value of a key, or `ABSENT`, also for a default that was only read. In-place changes are kept."""
         return self.value_of(self.entry(key))
 
     def get_or_default(self, key: Any) -> Any:
-        """The value of a key; one that has none gets the default, which is kept if it is changed in place."""
+        """Return the value of a key; without one, the default, which is stored if it is changed in place."""
         entry = self.quick.get(key) if type(key) is str else None
         if entry is None or (self.spread and key != self._running.key):
             entry = self.entry(key)
@@ -129,7 +130,7 @@ class OpenTable:
         return bool(self.frozen(value) == self._default)
 
     def _is_row(self, entry: Entry) -> bool:
-        """Whether an entry has a value: not if there is but a default that somebody has looked at."""
+        """Whether an entry has a value: not if it is only a default that was read."""
         return entry.value is not ABSENT and (entry.changed is not None or not self.is_default(entry.value))
 
     def put(self, entry: Entry, value: Any) -> None:
@@ -137,7 +138,7 @@ class OpenTable:
         if entry.seen != running.turn:
             self._remember(entry)
         if value is not before:
-            # A copy, so that a value which is put under two keys, or changed later, is not changed in the table.
+            # A copy, so that a value which is stored under two keys, or changed later, does not change in the table.
             entry.value = value if type(value) in SETTLED else copied(value)
             if running.held:
                 running.let_go()
@@ -149,7 +150,7 @@ class OpenTable:
         remember(entry, self._running)
 
     def remember_all(self) -> None:
-        """Remember all rows that somebody may have kept at hand."""
+        """Remember all rows that an agent may hold in variables."""
         for entry in self._entries.values():
             if entry.hold is not None and entry.seen != self._running.turn:
                 self._remember(entry)
@@ -175,7 +176,7 @@ class OpenTable:
         return key if type(key) is str and self._texts else self.place_of(self.canonical(key))
 
     def place_of(self, cell: bytes) -> Any:
-        """The place of a key, by its bytes."""
+        """Return the identity of an entry, by its bytes."""
         if self.part.key_type is None:
             return load_key(cell) if cell.startswith(b'"') else cell
         return cell.decode() if self._texts else cell
@@ -203,13 +204,13 @@ class OpenTable:
         return entry
 
     def read_ahead(self, keys: Sequence[Any], instants: Any) -> None:
-        """Read the rows of keys that may be asked for, those that are text."""
+        """Read the rows of text keys that may be requested."""
         cells = self._cells([key for key in set(keys) if type(key) is str and key not in self._entries])
         for (key, cell), data in zip(cells.items(), self._session.read(self.name, [*cells.values()]), strict=True):
             self.enter(key, cell, data)
 
     def _cells(self, keys: list[str]) -> dict[str, bytes]:
-        """The cells of keys, but for those that can have none: who asks for these will hear of it."""
+        """Return the cells of keys, without those that cannot have one: reading these raises an error."""
         type_ = self.part.key_type
         if not keys or (type_ is not None and not pa.types.is_string(type_)):
             return {}
@@ -217,8 +218,9 @@ class OpenTable:
         return {key: cell for key, cell in zip(keys, cells, strict=True) if cell is not None}
 
     def rows(self, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[Any, Any]]:
-        """All rows, or those with start <= bytes of the key < stop, as the record at hand sees them, in the order of
-        these bytes."""
+        """Return all rows, or those with start <= bytes of the key < stop, as the current record sees them, in the
+        order of these bytes.
+        """
         if self.spread:
             raise OutsideOfKey(self.name, "all its rows", self._running.key)
         stored = self._session.rows_between(self.name, [(start, stop)])[0]
@@ -230,8 +232,9 @@ class OpenTable:
                 yield self.key_of(entry.key), self.value_of(entry)
 
     def count(self) -> int:
-        """How many rows there are, as the record at hand sees them. The first who asks has them all looked at; from
-        then on, those that were touched are."""
+        """Return the number of rows as the current record sees them. The first call reads them all; later ones check
+        those that were touched.
+        """
         if self.spread:
             raise OutsideOfKey(self.name, "all its rows", self._running.key)
         if self._rows is None:
@@ -244,7 +247,7 @@ class OpenTable:
             self._rows += is_row - counted
             if entry.changed is None and is_row and entry.seen != turn and entry.hold is not None:
                 settle(entry, entry.hold)
-            # What belongs to this turn may be taken back, and a default that was given out may become a row.
+            # Changes of this turn may be undone, and a default that was handed out may become a row.
             if self.overlaid or entry.seen == turn or entry.changed is None:
                 self._touched[entry] = is_row
         return self._rows
@@ -256,7 +259,7 @@ class OpenTable:
         return value if self.part.freeze is None else self.part.freeze(value)
 
     def changes(self) -> list[Change]:
-        """The entries that are not as they were, with the bytes that they have; raises if something is no data."""
+        """Return the entries that have changed, with their bytes; raise if a value is not data."""
         found: list[Change] = []
         for entry in self._entries.values():
             value = entry.value
@@ -272,7 +275,7 @@ class OpenTable:
         return found
 
     def _dumped(self, entry: Entry) -> bytes:
-        """The bytes of a cell. Nobody has to look whether numbers and texts are data."""
+        """Serialize a cell. Numbers and text need no check that they are data."""
         value = entry.value
         if type(value) in SCALARS:
             return encode_row(entry.time, value)
@@ -281,7 +284,7 @@ class OpenTable:
         return encode_row(entry.time, self.frozen(value))
 
     def _changed_in_place(self, entry: Entry) -> bytes | None:
-        """The bytes of a row that somebody may have changed in place."""
+        """Serialize a row that may have been changed in place."""
         hold = entry.hold
         if hold is not None:
             settle(entry, hold)
@@ -290,7 +293,7 @@ class OpenTable:
         if not entry.changed and (hold is None or self._dumped(entry) == entry.data):
             return entry.data
         if hold is not None and (not entry.changed or hold.before is LARGE):
-            # When it was changed is not known, but for that it was given out then for the last time.
+            # When it was changed is unknown; use the last time it was handed out.
             entry.time = max(entry.time, hold.at)
         return self._dumped(entry)
 
@@ -299,7 +302,7 @@ class OpenTable:
             self._session.write(self.name, [(entry.key, data, entry.data) for entry, data in changes])
 
     def forget(self) -> None:
-        """Let go of all entries."""
+        """Release all entries."""
         self._entries = self.quick = {}
         self._touched = {}
 

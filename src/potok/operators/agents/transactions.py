@@ -1,9 +1,9 @@
-"""One record among several that an agent has at once: what it saw and did stays its own until it is done.
+"""One record among several that an agent processes concurrently: its reads and writes stay isolated until it is done.
 
-While a flight waits for the outside world, its changes are taken out of the tables and its sends out of the output, so
-that nobody sees them; they are put back each time it goes on. If somebody else has changed by then what it had looked
-at, it is flown again. So all that is done is as if the records had come one after the other, in the order in which they
-were done.
+While a transaction waits for an external system, its changes are removed from the tables and its sends from the
+output, so that they are invisible; they are restored each time it resumes. If another one has changed what it had
+read by then, it runs again. So the result is as if the records had been processed one after the other, in the order
+in which they were completed.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ Look = Callable[[Any], None]
 
 
 class Conflict(Exception):
-    """Somebody else has changed what a flight had looked at."""
+    """Another transaction has changed what this one had read."""
 
 
 class OnATaskOfItsOwn(QueryError):
-    """A table or a topic that was used by a task which an agent has started beside itself."""
+    """A table or a topic that was used by a task which an agent has started."""
 
     def __init__(self) -> None:
         super().__init__(
-            "an agent that takes several records at once may use tables and topics in its own code alone",
-            hint="let tasks and gather() return what they found, and write it down behind the await",
+            "an agent with concurrency may use tables and topics only in its own code, not in tasks it starts",
+            hint="let tasks and gather() return their results, and store them after the await",
         )
 
 
 class _Nobody:
-    """Stands where the running crew is found, while no agent has its turn."""
+    """The stand-in for the running agent group while no agent has its turn."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise OnATaskOfItsOwn
@@ -46,7 +46,7 @@ NOBODY: Any = _Nobody()
 
 
 class InFlight:
-    """A record on its way through an instance of an agent."""
+    """A record that an instance of an agent processes."""
 
     def __init__(self, number: int, item: Any, key: Any = None) -> None:
         self.number, self.item = number, item
@@ -58,7 +58,7 @@ class InFlight:
         self.turn: int | None = None
         self.at_hand = False
         self.looked_at: dict[Any, int] = {}
-        """Entries, and tables of which all rows were asked for, with the number of the last change at that time."""
+        """Entries, and tables whose rows were all read, with the number of the last change at that time."""
         self._dirty: list[Undo] = []
         self._sent: list[Any] = []
         self._base = 0
@@ -67,7 +67,7 @@ class InFlight:
 
 
 class ConcurrencyControl:
-    """The crew as flights find it: who is at hand, and what was changed since when."""
+    """The agent group as transactions see it: the current one, and what was changed since when."""
 
     def __init__(self, running: Running, look_at: Callable[[int], Any]) -> None:
         self._running, self._look_at = running, look_at
@@ -82,14 +82,14 @@ class ConcurrencyControl:
         self._flight.looked_at.setdefault(what, self._number)
 
     def set_to(self, number: int, item: Any) -> None:
-        """Set what is at hand to a record, for an agent that takes one after the other."""
+        """Set the current record, for an agent that processes one after the other."""
         self._look_at(number)
         self._running.stand_in = None
         if item is not END:
             self._running.value = item
 
     def note_changes(self) -> None:
-        """Remember what the turn that has just ended has changed."""
+        """Record the changes of the turn that has just ended."""
         self._number += 1
         for entry, before, *_ in self._running.undo:
             value = entry.value
@@ -97,7 +97,7 @@ class ConcurrencyControl:
                 self._changed[entry] = self._changed[entry.table.name] = self._number
 
     def enter(self, flight: InFlight, agent: str) -> None:
-        """Put back what a flight has done so far, and let it be the one at hand."""
+        """Restore the changes of a transaction, and make it the current one."""
         if any(self._changed.get(what, 0) > at for what, at in flight.looked_at.items()):
             raise Conflict
         running = self._running
@@ -120,23 +120,23 @@ class ConcurrencyControl:
         return before
 
     def leave(self, flight: InFlight) -> None:
-        """Take out what a flight has done, for it goes on waiting."""
+        """Remove the changes of a transaction while it waits."""
         running = self._running
         flight._dirty = [(entry, entry.value, entry.time, entry.changed) for entry, *_ in running.undo]
         flight._sent, flight.posted = running.sent[flight._base :], running.posted
-        # Those of the flight stay for when it goes on.
+        # Those of the transaction are kept until it resumes.
         running.watched = []
         running.take_back(flight._base, apart=True)
         self._away(flight)
 
     def land(self, flight: InFlight) -> None:
-        """What a flight has done stands."""
+        """Commit a transaction."""
         self.note_changes()
         flight.posted = self._running.posted
         self._away(flight)
 
     def give_up(self, flight: InFlight) -> None:
-        """What a flight has done goes."""
+        """Roll back a transaction."""
         if flight.at_hand:
             self._running.take_back(flight._base, apart=True)
             self._away(flight)
@@ -153,7 +153,7 @@ class ConcurrencyControl:
 
 
 class TrackedTable(OpenTable):
-    """A table whose rows are looked at by flights."""
+    """A table whose reads by transactions are tracked."""
 
     _look: Look
 
@@ -193,7 +193,7 @@ class TrackedWindows(OpenWindows):
 
 
 def tracked(table: OpenTable, look: Look) -> OpenTable:
-    """The same table, seen by one who is watched: both have the same entries."""
+    """Return the same table with tracked reads: both have the same entries."""
     kind: type[TrackedWindows | TrackedTable] = TrackedWindows if isinstance(table, OpenWindows) else TrackedTable
     table.overlaid = True
     made = object.__new__(kind)

@@ -13,7 +13,7 @@ from potok.state.codec import dump_state, load_state
 IMMUTABLE: frozenset[type] = frozenset(
     (str, int, float, bool, bytes, type(None), dt.datetime, dt.date, dt.time, dt.timedelta, Decimal, uuid.UUID)
 )
-"""Kinds of values that nobody can change in place."""
+"""Types whose values are immutable."""
 
 
 class Absent:
@@ -23,14 +23,14 @@ class Absent:
 ABSENT: Any = Absent()
 
 SETTLED: frozenset[type] = IMMUTABLE | {Absent}
-"""Kinds of what stands for itself, however long it is kept."""
+"""Types whose values need no copy."""
 
 SCALARS: frozenset[type] = frozenset((str, int, float, bool, type(None)))
-"""Kinds of values that are data without anybody having to look."""
+"""Types whose values are data without a check."""
 
 
 def copied(value: Any) -> Any:
-    """A copy, all the way down. What is no data raises here, in the call that would keep it."""
+    """Return a deep copy. A value that is not data raises here, in the call that would store it."""
     kind = type(value)
     if kind in IMMUTABLE:
         return value
@@ -54,7 +54,7 @@ def copied(value: Any) -> Any:
 
 
 models: set[type] = set()
-"""Classes whose objects are nothing but their fields."""
+"""Classes whose objects consist of their fields."""
 
 
 def _is_model(value: Any) -> bool:

@@ -1,7 +1,7 @@
-"""Values that agents may look at, but not change in place: who does hears of it when its turn is over.
+"""Values that agents may read, but not change in place: a change raises an error at the end of the turn.
 
-They are those of windows that are over, and of windows that overlap, where a change of one would be missing in the
-others. Nobody can tell what `table[key].seen.append(1)` does before it is done, so the values are looked at afterwards.
+These are values of expired windows, and of overlapping windows, where a change of one would be missing in the others.
+What `table[key].seen.append(1)` does is only known afterwards, so the values are compared then.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 class Watched:
-    """A value that was handed out, what it was like, and what to raise if it is so no more. One that is in no table
-    has no entry."""
+    """A value that was handed out, a copy of it, and the error to raise if they differ. One that is in no table has
+    no entry."""
 
     __slots__ = ("entry", "error", "kept", "value")
 
@@ -38,6 +38,6 @@ def check_watched(watched: Iterable[Watched]) -> None:
 
 
 def keep(watched: Iterable[Watched]) -> None:
-    """What these are like at this moment is right."""
+    """Accept the current content of these."""
     for each in watched:
         each.kept = copied(each.value)

@@ -1,4 +1,4 @@
-"""The windows of agents' tables at their end: their values are told to who asked for it, and go."""
+"""The end of windows of agents' tables: their values are passed to callbacks, and deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Deliver = Callable[[int], Awaitable[None]]
 
 
 class CloseWindows:
-    """Closes what the closing clock, or the clock on the wall, has passed by the life of a window."""
+    """Close windows whose retention the watermark, or processing time, has passed."""
 
     def __init__(self, clock_ms: int, processing_time_ms: int) -> None:
         self._clock_ms, self._processing_time_ms = clock_ms, processing_time_ms
@@ -40,8 +40,9 @@ class CloseWindows:
     async def run(
         self, running: Running, tables: Iterable[OpenTable], deliver: Deliver, timeout_s: float | None
     ) -> None:
-        """Close windows. `deliver` gives what was put into channels on the way to who takes it; each window has a
-        number for that, as records have."""
+        """Close windows. `deliver` passes values put into channels meanwhile to their consumers; each window has a
+        number for that, like records.
+        """
         self._closed, self._failed = [], []
         for table in tables:
             if isinstance(table, OpenWindows):
@@ -53,7 +54,7 @@ class CloseWindows:
                     await deliver(number)
 
     def look_at(self, running: Running, number: int) -> None:
-        """Set what is at hand to a window."""
+        """Set the current window."""
         table, closed = self._closed[-number - 1]
         running.record, running.chunk, running.value = NO_RECORD, None, None
         running.key, running.timestamp = closed.key, closed.end_ms - 1
@@ -75,12 +76,12 @@ class CloseWindows:
         table.put(closed.entry, ABSENT)
 
     def take_over(self, errors: Errors) -> None:
-        """Take the failures of agents that took from a channel what was put there at the end of a window."""
+        """Adopt the failures of agents that consumed values put into a channel at the end of a window."""
         for number in sorted((number for number in errors if number < 0), reverse=True):
             self._failed.append((self._closed[-number - 1][1], errors.pop(number)))
 
-    def letters(self) -> tuple[Chunk, Errors] | None:
-        """The windows of which somebody did not want to hear, as records that never were in a topic."""
+    def dead_letters(self) -> tuple[Chunk, Errors] | None:
+        """Return the windows whose callback failed, as records that never were in a topic."""
         if not self._failed:
             return None
         times = np.array([closed.end_ms - 1 for closed, _ in self._failed], np.int64)

@@ -1,4 +1,4 @@
-"""Tables of agents with windows: a row for each key and window, which goes when the clock has passed its life."""
+"""Tables of agents with windows: a row for each key and window, deleted when the watermark has passed its retention."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _BIAS = 1 << 63
 
 
 class LateForWindow(StateError):
-    """A record whose window is over."""
+    """A record whose window has expired."""
 
     def __init__(self, table: str, start_ms: int) -> None:
         super().__init__(
-            f'the window of table "{table}" that begins at {start_ms} is over for this record',
+            f'the window of table "{table}" that starts at {start_ms} has expired for this record',
             hint="keep windows for longer: .tumbling(size, expires=timedelta(days=7))",
         )
 
 
 class OneOfSeveralWindows(StateError):
-    """A value that was changed in place in the newest window, while the record falls into older ones too."""
+    """A value that was changed in place in the newest window only, while the record falls into older ones too."""
 
     def __init__(self, table: str) -> None:
         super().__init__(
@@ -47,7 +47,7 @@ class OneOfSeveralWindows(StateError):
 
 
 class WithoutWindow(StateError):
-    """A table with windows that was asked for the value of a key alone."""
+    """A windowed table that was read with a key only."""
 
     def __init__(self, table: str) -> None:
         super().__init__(
@@ -74,7 +74,7 @@ class Closed(NamedTuple):
 
 
 class OpenWindows(OpenTable):
-    """A place is that of the key, and the start of a window."""
+    """An entry is identified by its key and the start of a window."""
 
     def __init__(self, part: TablePart, running: Running, session: StateSession, *, spread: bool) -> None:
         super().__init__(part, running, session, spread=spread)
@@ -86,7 +86,7 @@ class OpenWindows(OpenTable):
         self._life_ms = None if part.expires_ms is None else self._size_ms + part.expires_ms
         self.tumbling = self._size_ms == self._advance_ms
         self._by_start: dict[int, dict[str, WindowEntry]] = {}
-        """Entries that were held, in fewer steps than by their places."""
+        """Entries that were held, found faster than by their identity."""
 
     @property
     def tables(self) -> list[str]:
@@ -97,7 +97,7 @@ class OpenWindows(OpenTable):
         self._by_start = {}
 
     def starts(self, instant_ms: int) -> range:
-        """The windows that an instant falls into, the oldest first."""
+        """Return the windows that contain an instant, the oldest first."""
         advance, size = self._advance_ms, self._size_ms
         last = instant_ms - instant_ms % advance
         if advance == size:
@@ -105,11 +105,11 @@ class OpenWindows(OpenTable):
         return range(last - (size - 1 - (instant_ms - last)) // advance * advance, last + 1, advance)
 
     def newest(self, instant_ms: int) -> int:
-        """The last of these."""
+        """Return the last of these."""
         return instant_ms - instant_ms % self._advance_ms
 
     def instant_ms(self) -> int:
-        """The time whose windows are meant."""
+        """Return the time whose windows are meant."""
         if self.part.wall:
             return self._running.processing_time_ms
         if self.part.instant is not None:
@@ -128,13 +128,13 @@ class OpenWindows(OpenTable):
         raise WithoutWindow(self.name)
 
     def look(self, key: Any, instant_ms: int) -> Any:
-        """The value of the newest window of an instant, or `ABSENT`, as it is of one that is over."""
+        """Return the value of the newest window of an instant, or `ABSENT`, also for one that has expired."""
         start = self.newest(instant_ms)
         entry = self.window(key, start)
         return ABSENT if self._over(start) else self._handed_out(entry, self.value_of(entry))
 
     def look_or_default(self, key: Any, instant_ms: int) -> Any:
-        """The same, or the default. Who changes that of a window that is over is late."""
+        """The same, or the default. Changing that of an expired window raises an error."""
         start = self.newest(instant_ms)
         entry = self.window(key, start)
         return (
@@ -152,7 +152,7 @@ class OpenWindows(OpenTable):
         return made
 
     def _handed_out(self, entry: WindowEntry, value: Any) -> Any:
-        """A value for its reader. If windows overlap, a change of this one alone would be missing in others."""
+        """Return a value for reading. If windows overlap, a change of this one alone would be missing in others."""
         if not self.tumbling and type(value) not in SETTLED:
             watched = self._running.watched
             if not any(each.value is value for each in watched):
@@ -160,7 +160,7 @@ class OpenWindows(OpenTable):
         return value
 
     def each(self, key: Any, change: Callable[[Any], Any]) -> Any:
-        """Let a function change the value of each window of the record at hand in place; returns what it returned for
+        """Call a function that changes the value of each window of the current record in place; return its result for
         the newest."""
         result, handed_out = None, self.handed_out(key)
         for start in self.starts(self.instant_ms()):
@@ -177,8 +177,9 @@ class OpenWindows(OpenTable):
         return result
 
     def handed_out(self, key: Any) -> list[Watched]:
-        """What was handed out of the windows of the record at hand, before all of them are changed; raises if one of
-        them was changed alone."""
+        """Return what was handed out of the windows of the current record, before all of them are changed; raise if
+        one of them was changed alone.
+        """
         watched = self._running.watched
         if self.tumbling or not watched:
             return []
@@ -188,7 +189,7 @@ class OpenWindows(OpenTable):
         return found
 
     def held(self, key: Any) -> WindowEntry | None:
-        """The window that is meant, remembered for this turn, if it has something to change in place."""
+        """Return the window that is meant, remembered for this turn, if its value can be changed in place."""
         if type(key) is not str or not self.tumbling:
             return None
         running = self._running
@@ -211,7 +212,7 @@ class OpenWindows(OpenTable):
         return entry
 
     def keep(self, entry: WindowEntry) -> None:
-        """Put back what was changed in place while it was held."""
+        """Write back what was changed in place while it was held."""
         running = self._running
         if self._life_ms is not None and self._over(entry.start):
             raise LateForWindow(self.name, entry.start)
@@ -264,7 +265,7 @@ class OpenWindows(OpenTable):
             self.enter(place, cell, data)
 
     def rows(self, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[Any, Any]]:
-        """All windows, each under its key, start and end."""
+        """Return all windows, each under its key, start and end."""
         if self.spread:
             self.check_own(ABSENT)
         for cell, data in self._session.rows_between(self.name, [(b"", None)])[0]:
@@ -289,7 +290,7 @@ class OpenWindows(OpenTable):
         return start_ms + self._life_ms
 
     def closing(self, clock_ms: int) -> list[Closed]:
-        """The windows whose life is over, the earliest first, those of this batch among them."""
+        """Return the windows whose retention is over, the earliest first, including those of this batch."""
         if self._ends is None:
             return []
         for _, cell in self._ends.due(clock_ms):

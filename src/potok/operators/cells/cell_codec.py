@@ -1,4 +1,4 @@
-"""The rows of tables in cells: operators encode them here, and whoever reads a table decodes them here."""
+"""The rows of tables in cells: operators encode them, and readers of tables decode them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class CellCodec(ABC):
-    """Decode the cells of one table: many as columns, a single one without the cost of making columns."""
+    """Decode the cells of one table: many as columns, a single one without the cost of creating columns."""
 
     value: Callable[[bytes], Any]
     """Return what the table shows of one cell; None where a cell only remembers that its row was deleted."""
@@ -33,7 +33,7 @@ class CellCodec(ABC):
 
 
 def encode_row(time_ms: int, state: Any, *more: Any) -> bytes:
-    """Encode a row that holds Python data: its time, its state, and what else its operator keeps beside them."""
+    """Encode a row that holds Python data: its time, its state, and what else its operator stores."""
     return dump_state((time_ms, state, *more))
 
 
@@ -108,7 +108,7 @@ class FixedCells(CellCodec):
         return new
 
     def result(self, cells: Array, exists: Mask) -> pa.Array:
-        """The aggregates that cells stand for, as a column; null where there is none."""
+        """Return the aggregates of cells as a column; null where there is none."""
         plan = self._plan
         columns = [self._slot(cells, index, exists) for index in range(len(plan.slots))]
         if plan.kind == "avg":
@@ -129,8 +129,9 @@ class FixedCells(CellCodec):
 
 
 def merge_slot(slot: Slot, base: Array, had: Mask, values: Array, has_new: Mask, step: str | None) -> Array:
-    """A slot of many cells after more values; `had` and `has_new` say which of both are there. Without a step, a sum
-    may wrap around."""
+    """Return a slot of many cells after more values; `had` and `has_new` say which of both exist. Without a step, a
+    sum may wrap around.
+    """
     if slot.op in ("count", "sum"):
         left, right = np.where(had, base, 0), np.where(has_new, values, 0)
         if slot.type == pa.int64():

@@ -1,9 +1,9 @@
-"""Rows that wait, in runs: what a batch adds is one run, sorted by the hash of the key, and a few runs make one.
+"""Waiting rows in runs: a batch adds one run, sorted by the hash of the key, and several runs are merged into one.
 
-A cell for each row would cost more than all else that a join does. So rows lie in pages of thousands, hashes and times
-apart from the rest: whoever looks for partners reads the pages of hashes that hold his own, and of the rest no more
-than the pages with a partner in them. A catalog, which is a cell like any other, says which runs there are; what it no
-longer names is thrown away in the batch after, when nobody can ask for it any more.
+A cell for each row would cost more than the rest of a join. So rows are stored in pages of thousands, with hashes and
+times apart from the rest: a search for partners reads the pages of hashes that contain its own, and of the rest only
+the pages with a partner. A catalog, which is an ordinary cell, lists the runs; runs it no longer lists are deleted in
+the next batch, when nothing can read them any more.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ PAGE = 4096
 """Rows in a page."""
 
 SEVERAL = 4
-"""So many runs of about one size become one."""
+"""How many runs of about one size are merged."""
 
 LARGE = 262_144
-"""Rows of a run that is not made larger: rewriting it would cost more than looking at it beside others."""
+"""The size above which a run is not merged: rewriting it would cost more than reading it next to others."""
 
 FOREVER = 1 << 62
 
@@ -35,8 +35,8 @@ _CATALOG = b"catalog"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the catalog says of a run: times are those of its rows. `least_time` is that of the rows that come out
-    when they are due."""
+    """The catalog's entry for a run: times are those of its rows. `least_time` is that of the rows that are emitted
+    when due."""
 
     number: int
     rows: int
@@ -64,7 +64,7 @@ class Run:
 
 @dataclass(slots=True)
 class Found:
-    """Rows of one run, with their numbers in it, and the numbers of those that looked for them."""
+    """Rows of one run, with their numbers in it, and the numbers of those that searched for them."""
 
     run: Run
     numbers: Numbers
@@ -78,9 +78,9 @@ class Found:
 
 
 class Runs:
-    """The runs under one name on one shard. A row is due `keep_ms` after its time; then it may be forgotten.
+    """The runs under one name on one shard. A row is due `keep_ms` after its time; then it may be deleted.
 
-    With `marked`, rows can be marked, and those that never were come out when they are due.
+    With `marked`, rows can be flagged, and unflagged ones are emitted when they are due.
     """
 
     def __init__(self, table: str, session: StateSession, keep_ms: int, *, marked: bool) -> None:
@@ -96,12 +96,12 @@ class Runs:
         return sum(run.rows for run in self._runs)
 
     def next_due(self) -> int | None:
-        """When the clock lets rows out, or a whole run can be dropped."""
+        """Return the watermark at which rows are emitted, or a whole run can be dropped."""
         times = [min(run.least_time, run.greatest_time) for run in self._runs]
         return min(times) + self._keep_ms if times else None
 
     def find(self, probe: Probe) -> Iterator[Found]:
-        """The rows with the same hashes in reach; whether the keys are equal is for the caller to see."""
+        """Return the rows with the same hashes in reach; the caller compares the keys."""
         for run in self._runs:
             pages = _pages_with(run, probe.hashes)
             hashes, times = self._heads(run, pages)
@@ -116,12 +116,12 @@ class Runs:
         self._marks(run)[0][numbers] = True
 
     def everything(self) -> Iterator[tuple[Rows, npt.NDArray[np.bool_]]]:
-        """The rows of each run, and which of them are marked."""
+        """Return the rows of each run, and which of them are flagged."""
         for run in self._runs:
             yield self._whole(run, -FOREVER)
 
     def close(self, clock_ms: int) -> list[Rows]:
-        """Forget what is due; gives the rows that were never marked and were not due before."""
+        """Delete what is due; return the rows that were never flagged and were not due before."""
         due: list[Rows] = []
         kept: list[Run] = []
         for run in self._runs:
@@ -140,7 +140,7 @@ class Runs:
         return due
 
     def add(self, rows: Rows, marks: npt.NDArray[np.bool_], clock_ms: int) -> None:
-        """Add rows in hash order that are not due yet; takes runs of about their size into one with them."""
+        """Add rows in hash order that are not due yet; runs of about their size are merged with them."""
         parts = [(rows, marks)]
         total = len(rows)
         while len(same := self._like(total)) + 1 >= SEVERAL and total + sum(run.rows for run in same) <= LARGE:
@@ -157,12 +157,12 @@ class Runs:
             self._runs.append(self._written(whole, marked))
 
     def _like(self, count: int) -> list[Run]:
-        """The runs of about this size that earlier batches wrote; what this one wrote cannot be read yet."""
+        """Return the runs of about this size from earlier batches; those of this batch cannot be read yet."""
         wanted = _size_class(count)
         return [run for run in self._runs if run.number < self._first_new and _size_class(run.rows) == wanted]
 
     def finish(self) -> None:
-        """Write the marks and the catalog, and throw away what the catalog before this batch had given up."""
+        """Write the flags and the catalog, and delete the runs that the previous catalog had dropped."""
         numbers = {run.number: run for run in self._runs}
         for number, (marks, before) in self._bits.items():
             data = np.packbits(marks).tobytes()
@@ -175,7 +175,7 @@ class Runs:
             self._session.write(self.table, [(_CATALOG, catalog, self._before)])
 
     def _let_out(self, run: Run, clock_ms: int) -> tuple[Rows, Run]:
-        """The unmarked rows of a run that are due, and the run with the time of the next."""
+        """Return the unflagged rows of a run that are due, and the run with the time of the next."""
         _, times = self._heads(run, np.arange(run.pages))
         unmarked, due = ~self._marks(run)[0], times + self._keep_ms <= clock_ms
         out = np.flatnonzero(unmarked & due)
@@ -185,7 +185,7 @@ class Runs:
         return rows, replace(run, least_time=int(later.min()) if len(later) else FOREVER)
 
     def _whole(self, run: Run, clock_ms: int) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        """The rows of a run that are not due, and their marks."""
+        """Return the rows of a run that are not due, and their flags."""
         rows = self._rows(run, np.arange(run.rows))
         marks = self._marks(run)[0] if self._marked else np.zeros(run.rows, np.bool_)
         open_ = rows.times + self._keep_ms > clock_ms
@@ -229,7 +229,7 @@ class Runs:
         return np.concatenate(hashes), np.concatenate(times)
 
     def _rows(self, run: Run, numbers: Numbers) -> Rows:
-        """Some rows of a run, in the order they are asked for."""
+        """Return some rows of a run, in the requested order."""
         pages, which = np.unique(numbers // PAGE, return_inverse=True)
         if not len(pages):
             pages = np.zeros(1, np.intp)
@@ -258,7 +258,8 @@ def _told(run: Run) -> list[object]:
 
 
 def _size_class(rows: int) -> int:
-    """Runs of one class differ in size by less than four times; the small ones are all alike."""
+    """Return the size class: runs of one class differ in size by less than a factor of four; small ones are all in
+    one."""
     return max(rows // 256, 1).bit_length() // 2
 
 
@@ -267,11 +268,11 @@ def _sizes(run: Run, pages: Numbers) -> Numbers:
 
 
 def _pages_with(run: Run, hashes: Hashes) -> Numbers:
-    """The pages that may hold any of these hashes."""
+    """Return the pages that may contain any of these hashes."""
     first = np.frombuffer(run.first_hashes, np.uint32)
     if len(hashes) > 8 * len(first):
         return np.arange(len(first))
-    # Equal hashes may lie on both sides of a border between two pages.
+    # Equal hashes may be on both sides of a page boundary.
     low = np.maximum(np.searchsorted(first, hashes) - 1, 0)
     high = np.maximum(np.searchsorted(first, hashes, "right") - 1, 0)
     wanted = np.zeros(len(first), np.bool_)

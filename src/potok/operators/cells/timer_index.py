@@ -1,4 +1,4 @@
-"""What is due when: an index of cells by time."""
+"""An index of cells by due time."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from potok.state.session import StateSession
 
 
 class Timers:
-    """Each entry is a time and the key of a cell; entries are cells too, so that an attempt that fails leaves none."""
+    """Each entry is a time and the key of a cell; entries are cells too, so that a failed attempt leaves none."""
 
     def __init__(self, table: str, session: StateSession) -> None:
         self.table, self._session = table, session
 
     def due(self, clock_ms: int) -> list[tuple[int, bytes]]:
-        """The entries up to a time, as they stood before this batch, in the order of their times."""
+        """Return the entries up to a time, as of before this batch, in time order."""
         stop = time_bytes(np.array([clock_ms + 1], np.int64))[0]
         return [(time_of(entry[:8]), entry[8:]) for entry in self._session.keys(self.table, stop)]
 
     def change(self, added: Iterable[tuple[int, bytes]], removed: Iterable[tuple[int, bytes]]) -> None:
-        """Removed are entries that stood before this batch; who is on both sides stays."""
+        """Add and remove entries. Removed entries are from before this batch; one that is both added and removed
+        stays."""
         came, went = set(added), set(removed)
         rows: list[tuple[bytes, bytes | None, bytes | None]] = [(entry, b"", None) for entry in _entries(came - went)]
         rows += [(entry, None, b"") for entry in _entries(went - came)]

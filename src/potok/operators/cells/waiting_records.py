@@ -1,4 +1,4 @@
-"""Records that wait in a cell: their columns, with the places where they were read."""
+"""Records that wait in a cell: their columns, with their positions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ class Waiting(NamedTuple):
 
 
 def pack(chunk: Chunk, input_partitions: list[InputPartition]) -> bytes:
-    """Typed columns as Arrow has them, others as data; lanes by topic and partition, for their numbers may change."""
+    """Serialize a chunk: typed columns as Arrow, others as data; partitions by topic and number, because input
+    partitions are numbered per batch.
+    """
     known = np.unique(chunk.input_partition[chunk.input_partition != NO_INPUT_PARTITION])
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
@@ -50,7 +52,7 @@ def pack(chunk: Chunk, input_partitions: list[InputPartition]) -> bytes:
 
 
 def waiting_keys(data: bytes) -> Column:
-    """The keys of the records in a cell."""
+    """Return the keys of the records in a cell."""
     ipc, objects, _ = load_state(data)
     keys: Column = objects["key"] if "key" in objects else from_ipc(ipc).column("key")
     return keys
@@ -62,14 +64,14 @@ def waiting_times(data: bytes) -> Ints:
 
 
 def part_of(data: bytes, rows: npt.NDArray[np.intp]) -> bytes:
-    """A cell with some of the records."""
+    """Return a cell with some of the records."""
     ipc, objects, places = load_state(data)
     taken = {name: [column[row] for row in rows.tolist()] for name, column in objects.items()}
     return dump_state((to_ipc(from_ipc(ipc).take(pa.array(rows))), taken, places))
 
 
 def unpack(data: bytes, input_partitions: list[InputPartition]) -> Chunk:
-    """The records with their lanes in this batch; one whose topic is no longer read has none."""
+    """Return the records with their input partitions in this batch; one whose topic is no longer read has none."""
     ipc, objects, places = load_state(data)
     batch = from_ipc(ipc)
     numbers = {

@@ -1,8 +1,8 @@
-"""When to look at which keys again: lists of keys by time, each list one cell.
+"""When to visit which keys again: lists of keys by time, each list one cell.
 
-A cell for each key and time would cost as much as the windows themselves. So the keys of a batch whose times are close
-to each other are one list, under a time that is not later than theirs. Who is woken too early adds the key again; an
-entry is never taken out before its time.
+A cell for each key and time would cost as much as the windows themselves. So the keys of a batch with neighbouring
+times form one list, under a time that is not later than theirs. A key that is visited too early is added again; an
+entry is never removed before its time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 
 LISTS = 1_000
-"""About so many lists does one batch write at most."""
+"""The approximate maximum number of lists that one batch writes."""
 
 
 class WakeIndex:
@@ -30,7 +30,7 @@ class WakeIndex:
         self._keys: list[bytes] = []
 
     def due(self, clock_ms: int) -> list[bytes]:
-        """The keys to look at, each once, by the time of their list."""
+        """Return the keys to visit, each once, by the time of their list."""
         entries = self._session.keys(self.table, time_bytes(np.array([clock_ms + 1], np.int64))[0])
         if not entries:
             return []
@@ -39,7 +39,7 @@ class WakeIndex:
         return list(dict.fromkeys(key for keys in lists for key in keys))
 
     def add(self, times: Ints, keys: Sequence[bytes]) -> None:
-        """Look at each key when the clock has reached its time, or earlier."""
+        """Visit each key when the watermark has reached its time, or earlier."""
         self._times.append(times)
         self._keys += keys
 
@@ -66,6 +66,6 @@ class WakeIndex:
         ]
 
     def next_due(self) -> int | None:
-        """The time of the first list, as it is after the commit of this batch."""
+        """Return the time of the first list after the commit of this batch."""
         entry = self._session.first_key(self.table)
         return None if entry is None else time_of(entry[:8])

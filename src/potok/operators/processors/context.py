@@ -1,4 +1,4 @@
-"""What a processor can ask and do while it looks at a record or a timer."""
+"""The context of a processor while it handles a record or a timer."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from potok.operators.processors.stores import frozen
 from potok.topology.processor import Position, TimerClock
 
 SAME_KEY: Any = object()
-"""The key of what goes on under the current key."""
+"""The key of output under the current key."""
 
 MAIN = -1
-"""The channel of what is sent nowhere in particular."""
+"""The default output."""
 
 NO_ROW = -1
-"""The row of what a timer sends."""
+"""The row of output sent by a timer."""
 
 CLOCKS = ("event", "wall")
 
 
 class Forwarded(NamedTuple):
-    """A value on its way out. `row` is the record that it was made of, `turn` and `at` tell where it stands."""
+    """An output value. `row` is its input record, `turn` and `at` define its order."""
 
     channel: int
     row: int
@@ -37,7 +37,7 @@ class Forwarded(NamedTuple):
 
 
 class Context:
-    """One for all calls of a batch: the kernel sets it to the record, or to the timer, at hand."""
+    """One for all calls of a batch: the operator sets it to the current record or timer."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Context:
 
     def forward(self, value: Any, key: Any = None, timestamp: int | None = None, to: str | None = None) -> None:
         if key is not None and self._fixed_key:
-            raise ValueError("process_values keeps the key; use process to send something under another one")
+            raise ValueError("process_values keeps the key; use process to forward under another key")
         channel = MAIN if to is None else self._channel(to)
         self.sent.append(
             Forwarded(
@@ -125,11 +125,11 @@ class Context:
         if not self._has_timers:
             raise ValueError("a timer needs an on_timer to call")
         if clock not in CLOCKS:
-            raise ValueError(f"there is no clock {clock!r}; choose event or wall")
+            raise ValueError(f"unknown clock {clock!r}; use event or wall")
         if (at is None) == (after is None):
             raise ValueError("say when: at=milliseconds, or after=duration")
         if not isinstance(name, str):
-            raise TypeError("the name of a timer is text")
+            raise TypeError("the name of a timer must be text")
         wall = clock == "wall"
         now = self.processing_time if wall else self.timestamp
         due = instant_ms(at if after is None else now + to_ms(after))

@@ -1,4 +1,4 @@
-"""Processors, their outputs, and what puts records in order."""
+"""Processors, their outputs, and ordering by event time."""
 
 from __future__ import annotations
 

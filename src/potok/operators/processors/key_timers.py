@@ -1,4 +1,4 @@
-"""The timers of a processor: those of one key while it is looked at, and the cells that keep them."""
+"""The timers of a processor: those of the current key, and the cells that store them."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from potok.state.session import StateSession
 FAR = 1 << 61
 
 Rows = list[tuple[bytes, bytes | None, bytes | None]]
-"""Key, cell, and cell before."""
+"""Key, cell, and previous cell."""
 
 
 def instant_ms(value: Any) -> int:
-    """An instant that a program gave: a whole number, in the range that any clock can reach."""
+    """Return an instant given by a program: a whole number, in the range that any clock can reach."""
     at = index(value)
     if not -FAR <= at <= FAR:
-        raise ValueError(f"{at} is no instant in milliseconds")
+        raise ValueError(f"{at} is not an instant in milliseconds")
     return at
 
 
 class Timer(NamedTuple):
-    """When, under which name, and at which stream time it was scheduled."""
+    """The time, the name, and the stream time at which it was scheduled."""
 
     at: int
     name: str
@@ -37,7 +37,7 @@ class Timer(NamedTuple):
 class KeyTimers:
     """The timers of one key, by time and name, for each of the two clocks.
 
-    `look_ms` is a reading of the closing clock at which some state of the key may be over.
+    `look_ms` is a watermark at which some state of the key may expire.
     """
 
     __slots__ = ("events", "look_ms", "walls")
@@ -68,7 +68,7 @@ class KeyTimers:
         self.walls = [timer for timer in self.walls if timer.name != name]
 
     def readings(self) -> set[int]:
-        """The readings of the closing clock at which there is something to do."""
+        """Return the watermarks at which there is something to do."""
         times = {timer.at for timer in self.events}
         return times if self.look_ms is None else {*times, self.look_ms}
 
@@ -92,12 +92,12 @@ class TimerCells:
         return self._session.read(self._table, keys)
 
     def due(self, clock_ms: int, processing_time_ms: int) -> set[bytes]:
-        """The keys that have something to do at these readings of the two clocks."""
+        """Return the keys with something to do at this watermark and processing time."""
         bounds = ((self._by_time, clock_ms), (self._by_wall, processing_time_ms))
         return {key for entries, bound in bounds if bound > NEVER for _, key in entries.due(bound)}
 
     def write(self, rows: Rows) -> None:
-        """The cells of the keys whose timers are not as they were."""
+        """Write the cells of the keys whose timers have changed."""
         if not rows:
             return
         self._session.write(self._table, rows)

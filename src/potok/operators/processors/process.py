@@ -1,4 +1,4 @@
-"""Processors at work: the state of all keys of a batch is read at once, and what changed is written at once."""
+"""Processors: the state of all keys of a batch is read at once, and what changed is written at once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from potok.topology.stores import is_readable
 
 
 class ProcessRecords(SeveralOutputs):
-    """Calls a processor for each record, in order, and for each timer that is due."""
+    """Call a processor for each record, in order, and for each timer that is due."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class ProcessRecords(SeveralOutputs):
         self._clock_ms, self._input_partitions, self._by_stream_time = clock_ms, input_partitions, by_stream_time
         self._timers = TimerCells(node.name, session) if node.timed else None
         self._tables = [f"{node.name}/{store}" for store, _ in node.stores]
-        # Readable stores are outputs behind the named ones.
+        # Readable stores are outputs after the named ones.
         readable = [index for index, (_, store) in enumerate(node.stores) if is_readable(store)]
         self._readable = dict(enumerate(readable, len(node.channels)))
         self._chunks: list[Chunk] = []
@@ -86,7 +86,7 @@ class ProcessRecords(SeveralOutputs):
                 self._send(channel, changes)
 
     def _grouped(self) -> tuple[Chunk | None, dict[bytes, list[int]]]:
-        """The records in order, and the numbers of those of each key."""
+        """Return the records in order, and the numbers of those of each key."""
         if not self._chunks:
             return None, {}
         chunk = in_order(concat(self._chunks))
@@ -165,5 +165,5 @@ class ProcessRecords(SeveralOutputs):
 
 
 def _changed(keys: list[bytes], before: list[bytes | None], after: list[bytes | None]) -> Rows:
-    """The cells that are not as they were."""
+    """Return the cells that have changed."""
     return [(key, new, old) for key, new, old in zip(keys, after, before, strict=True) if new != old]

@@ -1,4 +1,4 @@
-"""Calling a processor for the records and timers of one key, so that a call that fails leaves no trace."""
+"""Call a processor for the records and timers of one key, so that a call that fails has no effect."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Work(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of a key; the times are those of its last call."""
+    """The result of a key; the times are those of its last call."""
 
     sent: list[Forwarded]
     cells: list[bytes | None] = field(default_factory=list)
@@ -55,8 +55,8 @@ class Records:
     def __len__(self) -> int:
         return len(self.times)
 
-    def anew(self, rows: Sequence[int]) -> Mapping[int, Any]:
-        """Some values once more: a call that failed may have changed what it was given."""
+    def copies(self, rows: Sequence[int]) -> Mapping[int, Any]:
+        """Copy some values again: a call that failed may have changed its arguments."""
         if self._chunk is None or not rows:
             return {}
         part = self._chunk.take(np.array(rows, np.intp))
@@ -64,14 +64,14 @@ class Records:
 
 
 class KeyCalls:
-    """Calls a processor for one key after the other.
+    """Call a processor for one key after the other.
 
-    A first try runs without looking back. If a call raises, the key is begun again: the calls before that one went
-    well and are made as before, and from there on the state is put away before each call.
+    A first attempt runs without saving state. If a call raises, the key is restarted: the calls before that one
+    succeeded and are repeated, and from there on the state is saved before each call.
 
-    Where the records of a key come in one order, `by_stream_time`, a timer fires exactly between the records before
-    its time and those after it, by their stream time, so that it does not matter how the records fall into batches.
-    Elsewhere timers fire behind the records of the batch, when the closing clock has passed them.
+    If the records of a key arrive in one order, `by_stream_time`, a timer fires exactly between the records before
+    its time and those after it, by their stream time, independent of batch boundaries. Otherwise timers fire after
+    the records of the batch, when the watermark has passed them.
     """
 
     def __init__(
@@ -100,14 +100,14 @@ class KeyCalls:
             return self.carefully(work, self._count)
 
     def carefully(self, work: Work, sure: int = 0) -> Outcome:
-        """The same, with each call checked after the first `sure`: what it kept is data, what it sent fits."""
+        """Run again, checking each call after the first `sure`: its state is data, and its output fits."""
         try:
-            return self._play(work, self._records.anew(work.rows), sure)
+            return self._play(work, self._records.copies(work.rows), sure)
         except Exception:
             if not sure:
                 raise
-        # An earlier call had left something that cannot be kept.
-        return self._play(work, self._records.anew(work.rows), 0)
+        # An earlier call had left a state that cannot be stored.
+        return self._play(work, self._records.copies(work.rows), 0)
 
     def _play(self, work: Work, values: Mapping[int, Any] | list[Any], sure: int) -> Outcome:
         ctx, records, reached = self._ctx, self._records, self._clock_ms
@@ -145,7 +145,7 @@ class KeyCalls:
             self._call(self._processor.on_timer, timer.at, timer)
 
     def _sound(self, timer: Timer, turn: int) -> None:
-        """A timer by the wall clock stands in event time where the stream is."""
+        """Fire a timer; one by processing time has the current stream time as its event time."""
         ctx = self._ctx
         if timer in ctx.timers.walls:
             ctx.timers.walls.remove(timer)
@@ -189,7 +189,7 @@ class KeyCalls:
             self._outcome.failed_timers.append((timer, error))
 
     def _take(self, result: Any) -> None:
-        """What a processor returned goes to the main output."""
+        """Send what a processor returned to the main output."""
         if result is None:
             return
         if not isinstance(result, list | tuple | Iterator):

@@ -1,4 +1,4 @@
-"""Stores at work: the state of one key after the other, read from its cell when it is asked for."""
+"""Stores: the state of one key after the other, read from its cell on first use."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from potok.topology.processor import ProcessorContext
 from potok.topology.stores import ListStore, MapStore, Store, ValueStore, WindowStore
 
 UNREAD: Any = object()
-"""The state of a key that nobody has asked for."""
+"""The state of a key that has not been read."""
 
 _SCALARS = frozenset((str, int, float, bool, bytes, type(None)))
 _MAPPINGS: frozenset[type] = frozenset((dict, Value))
 
 
 def frozen(value: Any) -> Any:
-    """A copy that no later change of `value` reaches; what holds nothing that could be changed, as it is."""
+    """Return a copy that no later change of `value` reaches; immutable values as they are."""
     return _copied(value, _copy)
 
 
 def kept(value: Any) -> Any:
-    """The same for a store; what is no data is refused here, by the call that would keep it."""
+    """The same for a store; a value that is not data is rejected here, in the call that would store it."""
     return _copied(value, _stored)
 
 
@@ -54,16 +54,16 @@ def _copy(value: Any) -> Any:
 
 
 class OpenStore(Protocol):
-    """What the kernel does with any store: give it the cell of a key, and take back what became of it."""
+    """What the operator does with any store: pass it the cell of a key, and take back the result."""
 
     def open(self, data: bytes | None) -> None: ...
 
     def close(self) -> bytes | None:
-        """The cell; nothing for a state that is as at the beginning."""
+        """Return the cell; None for a state that equals the initial one."""
 
 
 class _Cell:
-    """The state of the current key; subclasses say what an empty one is, and which shape it has."""
+    """The state of the current key; subclasses define what an empty one is, and its shape."""
 
     table = ""
     _data: bytes | None
@@ -87,9 +87,9 @@ class _Cell:
         return self._state
 
     def _checked(self, state: Any) -> Any:
-        """What was read, if it is what this kind of store writes."""
+        """Return the state that was read, if this kind of store writes such values."""
         if type(state) is not type(self._begin()):
-            raise TypeError(f"a {type(state).__name__} is not what this kind of store keeps")
+            raise TypeError(f"a {type(state).__name__} is not a value of this kind of store")
         return state
 
     def _begin(self) -> Any:
@@ -187,8 +187,8 @@ class OpenMap(_Cell, MapStore):
 class OpenWindow(_Cell, WindowStore):
     """Instants and values as two lists, by time.
 
-    A value is hidden as soon as the stream time of who asks has passed it by the retention, so that it does not matter
-    when it is removed; it is removed once the closing clock says that nobody can ask before that.
+    A value is hidden as soon as the current stream time has passed it by the retention, so that it does not matter
+    when it is removed; it is removed once the watermark shows that no earlier lookup is possible.
     """
 
     def __init__(self, declared: WindowStore, ctx: ProcessorContext, clock_ms: int) -> None:
@@ -228,7 +228,7 @@ class OpenWindow(_Cell, WindowStore):
         return self._state is not UNREAD
 
     def prune(self) -> int | None:
-        """Remove what nobody can ask for after this batch; returns the reading of the clock at which all is over."""
+        """Remove what no lookup after this batch can reach; return the watermark at which everything has expired."""
         times, values = self._read()
         over = bisect_right(times, self._clock_ms - self.retention_ms)
         del times[:over], values[:over]
@@ -241,7 +241,7 @@ class OpenWindow(_Cell, WindowStore):
 
 
 def open_store(declared: Store, ctx: ProcessorContext, clock_ms: int, table: str = "") -> Any:
-    """A store at work, from its declaration."""
+    """Open a store from its declaration."""
     store = _opened(declared, ctx, clock_ms)
     store.table = table
     return store

@@ -1,4 +1,4 @@
-"""Putting records in order of event time: they wait until none that is accepted can come before them."""
+"""Sort records by event time: they wait until no accepted record can precede them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from potok.state.session import StateSession
 
 RUNS = 16
 SHORTEST_RUN = 256
-"""What a batch brings is kept in up to so many cells by time, each with at least so many records: those before the
-clock are taken whole, and of the one in which it stands only a part must be written again."""
+"""A batch is stored in up to this many cells by time, each with at least this many records: those before the
+watermark are read whole, and only a part of the one that contains it is written again.
+"""
 
 
 class OrderRecords(Operator):
-    """Holds records back and lets them go by event time, then by position.
+    """Hold records back and emit them by event time, then by position.
 
-    A record with time t is late once the stream time of its partition is past t + grace. It goes on when the closing
-    clock is past t + grace: a record that comes later has a stream time that is not before that clock, so if it is
-    accepted its time is later than t. What goes on has its own time as stream time, and the clock of the steps behind
-    is held back by the grace, so that nothing is late there that was not late here.
+    A record with time t is late once the stream time of its partition is past t + grace. It is emitted when the
+    watermark is past t + grace: a later record has a stream time that is not before the watermark, so if it is
+    accepted its time is later than t. Emitted records have their own time as stream time, and the watermark of later
+    steps is held back by the grace, so that nothing is late there that was not late here.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class OrderRecords(Operator):
 
     def finish(self) -> None:
         chunks, self._chunks = [chunk for chunk in self._chunks if len(chunk)], []
-        free = self._let_go()
+        free = self._released()
         if chunks:
             come = in_order(concat(chunks))
             going = come.timestamp < self._free_ms
@@ -76,8 +77,9 @@ class OrderRecords(Operator):
         if free:
             self.emit(self._ordered(concat([bare(chunk) for chunk in free])))
 
-    def _let_go(self) -> list[Chunk]:
-        """What waits no longer, in the order in which it came; the rest of a cell is kept under its next time."""
+    def _released(self) -> list[Chunk]:
+        """Return records that wait no longer, in their order of arrival; the rest of a cell is stored under its next
+        time."""
         if self._free_ms <= NEVER:
             return []
         keys = self._session.keys(self._table, _stop(self._free_ms))
@@ -110,7 +112,7 @@ class OrderRecords(Operator):
             self._session.write(self._table, cells)
 
     def _packed(self, run: Chunk) -> Waiting | None:
-        """The records as a cell; those that hold what is no data are set aside."""
+        """Return the records as a cell; those whose values are not data are set aside."""
         try:
             return Waiting(int(run.timestamp[0]), pack(run, self._input_partitions))
         except NOT_DATA:
@@ -124,7 +126,7 @@ class OrderRecords(Operator):
             return Waiting(int(rest.timestamp[0]), pack(rest, self._input_partitions)) if len(rest) else None
 
     def _ordered(self, chunk: Chunk) -> Chunk:
-        """By time, then by position; what has none, in the order in which it came."""
+        """Sort by time, then by position; records without one keep their order of arrival."""
         offsets = np.where(chunk.input_partition == NO_INPUT_PARTITION, 0, chunk.offset)
         result = chunk.take(np.lexsort((offsets, chunk.input_partition, chunk.timestamp)))
         result.stream_time = result.timestamp
@@ -134,7 +136,7 @@ class OrderRecords(Operator):
 
 
 def bare(chunk: Chunk) -> Chunk:
-    """A chunk without what those that waited do not have either."""
+    """Return a chunk without the columns that waiting records do not have."""
     return Chunk(
         chunk.key,
         chunk.value,

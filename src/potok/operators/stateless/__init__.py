@@ -1,1 +1,1 @@
-"""Operators that look at one record at a time."""
+"""Operators that process one record at a time."""

@@ -1,4 +1,4 @@
-"""Sources, and steps that look at one record at a time."""
+"""Sources, and steps that process one record at a time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from potok.topology.nodes import (
 
 
 def traced(node: Node, shop: OperatorFactory) -> Expr | None:
-    """The expression of the one function of a node, if it was traced."""
+    """Return the expression of the only function of a node, if it was traced."""
     exprs = shop.step(node).exprs
     return exprs[0] if exprs else None
 

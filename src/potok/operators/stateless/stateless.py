@@ -1,4 +1,4 @@
-"""Steps that look at one record at a time, at work."""
+"""Steps that process one record at a time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from potok.records.schemas.schema import Schema
 
 
 class Filter(Operator):
-    """Keep the records for which the predicate is true, or is not."""
+    """Keep the records for which the predicate is true, or false."""
 
     def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, negate: bool) -> None:
         super().__init__(name, task)
@@ -69,7 +69,7 @@ class Branch(SeveralOutputs):
 
 
 class Merge(Operator):
-    """Records of several streams; where their types differ, they go on as dynamic values."""
+    """Merge the records of several streams; where their types differ, they become dynamic values."""
 
     def __init__(self, name: str, task: Task, *, dynamic_key: bool, dynamic_value: bool) -> None:
         super().__init__(name, task)
@@ -97,11 +97,11 @@ class Transform(Operator):
         return Called(plain_all(results), errors)
 
     def drop(self, chunk: Chunk, errors: Errors) -> Chunk:
-        """The chunk without the records that failed."""
+        """Return the chunk without the records that failed."""
         return chunk.where(all_but(errors, len(chunk))) if errors else chunk
 
     def fit(self, column: Column, schema: Schema | None) -> Called:
-        """The results under the declared type, if there is one."""
+        """Convert the results to the declared type, if there is one."""
         if schema is None or not isinstance(column, list):
             return Called(column, {})
         decoded = column_of(column, schema)
@@ -263,13 +263,13 @@ class FlatMap(Transform):
 
 
 def without_null(column: Column, chunk: Chunk) -> Column:
-    """What a function made of values, with nothing where there was none."""
+    """Return the results of a function, with null where the value was null."""
     there = present(chunk.value)
     return column if there.all() else blank(column, there)
 
 
 def without_parts(keys: Column, parts: tuple[int, ...], chunk: Chunk) -> Column:
-    """Keys with nothing in these parts where the record has no value."""
+    """Return keys with null in these parts where the record has no value."""
     there = present(chunk.value)
     if not parts or there.all():
         return keys
@@ -280,7 +280,7 @@ def without_parts(keys: Column, parts: tuple[int, ...], chunk: Chunk) -> Column:
 
 
 def pairs_of(results: list[Any], errors: Errors) -> tuple[list[Any], list[Any]]:
-    """The keys and values that a function returned; a result that is no pair is one more error."""
+    """Return the keys and values of the results of a function; a result that is not a pair is another error."""
     keys: list[Any] = []
     values: list[Any] = []
     for row, result in enumerate(results):
@@ -296,7 +296,7 @@ def pairs_of(results: list[Any], errors: Errors) -> tuple[list[Any], list[Any]]:
 
 
 def pair_of(result: Any) -> tuple[Any, Any]:
-    """The key and value that a function returned. Text and dicts of two can be unpacked too, but are no pairs."""
+    """Return the key and value of a result. Text and dicts of two items can be unpacked too, but are not pairs."""
     if not isinstance(result, tuple | list) or len(result) != 2:
         raise TypeError(f"expected a pair (key, value), got {result!r}"[:500])
     return result[0], result[1]

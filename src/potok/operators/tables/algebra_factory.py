@@ -53,7 +53,7 @@ def join(node: TableJoin, shop: OperatorFactory) -> Operator:
 
 @post_shuffle_of(ForeignKey)
 def foreign_key(node: ForeignKey, shop: OperatorFactory) -> Operator:
-    """Its keys are compared with those of the other table, so they are of that type."""
+    """Return the foreign keys: they are compared with the keys of the other table, so they have that type."""
     match = next(match for match in shop.plan.topology.of_type(ForeignMatch) if match.left is node)
     key_type = shop.step(match.right).key
     expr = None if key_type is None else traced(node, shop)

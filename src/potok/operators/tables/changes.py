@@ -16,7 +16,8 @@ Rows = npt.NDArray[np.intp]
 
 
 def settle(chunks: Sequence[Chunk]) -> tuple[list[bytes], Chunk]:
-    """One change per key, from the value before the first change to the value after the last; and the keys as bytes."""
+    """Return one change per key, from the value before the first change to the value after the last; and the keys as
+    bytes."""
     chunk = concat(chunks)
     keys: list[bytes] = encode_keys(chunk.key).to_pylist()
     last = {key: row for row, key in enumerate(keys)}
@@ -37,7 +38,7 @@ def pick(column: Column, rows: Rows) -> Column:
 
 
 def place(column: Column, rows: Rows, count: int) -> Column:
-    """A column of `count` rows that holds these at the given places, and nothing elsewhere."""
+    """Return a column of `count` rows with these at the given rows, and null elsewhere."""
     if len(rows) == count:
         return column
     if isinstance(column, list):
@@ -57,7 +58,7 @@ def present(column: Column) -> npt.NDArray[np.bool_]:
 
 
 def blank(column: Column, keep: npt.NDArray[np.bool_]) -> Column:
-    """The column with nothing where `keep` is false."""
+    """Return the column with null where `keep` is false."""
     if isinstance(column, list):
         return [item if kept else None for item, kept in zip(column, keep, strict=True)]
     rows = np.where(keep, np.arange(len(column)), -1)
@@ -65,7 +66,7 @@ def blank(column: Column, keep: npt.NDArray[np.bool_]) -> Column:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Whether two values are the same data: equal, and 1, 1.0 and True are three different things."""
+    """Whether two values are the same data: equal, where 1, 1.0 and True are different."""
     if left is right:
         return True
     if isinstance(left, dict) and isinstance(right, dict):

@@ -11,7 +11,7 @@ from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.exchange.repartition import RepartitionRecords
 from potok.operators.stateless.factory import traced
 from potok.operators.tables import tables
-from potok.operators.tables.time_to_live import KeepForATime
+from potok.operators.tables.time_to_live import KeepWithTimeToLive
 from potok.operators.tables.versions import KeepVersions
 from potok.operators.windows import suppress as suppressing
 from potok.topology.nodes import Suppress, TableFilter, TableMapValues, TableSource, ToStream, ToTable
@@ -46,7 +46,7 @@ def ship(node: TableSource | ToTable, shop: OperatorFactory) -> Operator:
 
 @wiring_of(TableSource)
 def wire_source(node: TableSource, wiring: Wiring) -> None:
-    """Read the topic on the first level, and keep the rows on the level of the table."""
+    """Read the topic on the first level, and store the rows on the level of the table."""
     shop = wiring.operator_factory
     if wiring.is_first():
         reader = wiring.readers[node.topic] = shop.reader(node)
@@ -67,7 +67,7 @@ def latest(node: TableSource | ToTable, shop: OperatorFactory) -> Operator:
     types = step.key, step.value
     if node.lifetime.ttl_ms is not None:
         kept = node.name, shop.task, node.lifetime, types, shop.state, shop.clock(node), shop.spec.input_partitions
-        return KeepForATime(*kept, by_time=by_time)
+        return KeepWithTimeToLive(*kept, by_time=by_time)
     if node.lifetime.history_ms is not None:
         history_ms = node.lifetime.history_ms
         return KeepVersions(

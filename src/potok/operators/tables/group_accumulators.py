@@ -1,4 +1,4 @@
-"""How the aggregate of a group of rows takes a row in, and lets it go again."""
+"""How the aggregate of a group of rows adds and removes a row."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from potok.topology.nodes import Aggregation
 
 
 class GroupAccumulator(ABC):
-    """An aggregate of one kind. What was taken in can be let go in any order; what is left does not depend on it."""
+    """An aggregate of one kind. Rows can be removed in any order; the result does not depend on it."""
 
     @abstractmethod
     def start(self) -> Any: ...
@@ -30,7 +30,7 @@ class GroupAccumulator(ABC):
     def subtract(self, state: Any, key: Any, value: Any) -> Any: ...
 
     def kept(self, state: Any) -> Any:
-        """The state as data that can be written."""
+        """Return the state as serializable data."""
         return state
 
     def result(self, state: Any) -> Any:
@@ -51,10 +51,10 @@ class Count(GroupAccumulator):
 
 
 class Sum(GroupAccumulator):
-    """(how many, how many floats, their exact sum, how many of each that is not finite).
+    """(count, count of floats, their exact sum, count of each non-finite value).
 
-    Floats are added up as fractions, so that a number that leaves takes away just what it brought, and infinities
-    and what is not a number are counted, so that they can leave at all.
+    Floats are added as fractions, so that removing a number subtracts exactly what it added, and infinities and NaN
+    are counted, so that they can be removed at all.
     """
 
     def start(self) -> Any:
@@ -106,12 +106,12 @@ def _float(total: Any) -> float:
 
 
 def _whole(total: Any) -> Any:
-    """A sum without its floats, which leave a fraction behind."""
+    """Return a sum without its floats, which leave a fraction behind."""
     return int(total) if isinstance(total, Fraction) else total
 
 
 class Bag(GroupAccumulator):
-    """All values of the group, with how often each is there, by their canonical bytes."""
+    """All values of the group with their counts, by their canonical bytes."""
 
     takes_nulls = False
 
@@ -146,8 +146,9 @@ class CollectList(Bag):
 
 
 def identity(value: Any) -> bytes:
-    """What a value is told apart by; also one that cannot be a key, or is no number for JSON, has some text. Where in
-    memory an object lies says nothing: what leaves a group is made anew."""
+    """Return the bytes that identify a value; one that cannot be a key, or is no number for JSON, is identified by
+    its text. The memory address is not used: the removed value is another object.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value).encode()
     try:
@@ -167,7 +168,7 @@ def _text(value: Any) -> str:
 
 
 def in_order(values: list[Any]) -> list[Any]:
-    """Values from the least to the greatest; where these cannot be compared, kind by kind, and nulls at the end."""
+    """Sort values; where they cannot be compared, type by type, and nulls at the end."""
     there = [value for value in values if value is not None]
     try:
         if any(value != value for value in there):
@@ -222,8 +223,9 @@ def _call(function: Function, key: Any, value: Any, state: Any) -> Any:
 
 
 class Reduce(GroupAccumulator):
-    """The user's adder and subtractor of two values; the state is a one-tuple, so that a value of None is told from
-    no value."""
+    """The user's adder and subtractor of two values; the state is a one-tuple, which distinguishes a value of None
+    from no value.
+    """
 
     def __init__(self, adder: Function, subtractor: Function) -> None:
         self._adder, self._subtractor = adder.callable, subtractor.callable

@@ -1,4 +1,4 @@
-"""Groups of rows at work: what leaves a group is taken out of its aggregate, what comes is put in."""
+"""Groups of rows: a row that leaves a group is removed from its aggregate, one that joins is added."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from potok.state.session import StateSession
 
 Selector = tuple[Function, Expr | None]
 Move = tuple[int, Any]
-"""A row of the chunk, and what it brings to a group or takes from it."""
+"""A row of the chunk, and what it adds to a group or removes from it."""
 
 
 @dataclass(slots=True)
 class Group:
     """The aggregate of one group, and how many rows it holds.
 
-    `refused` counts what the adder raised at: it never came in, so it does not leave.
+    `refused` counts the values at which the adder raised: they were never added, so they are not removed.
     """
 
     time: int = NEVER
@@ -56,7 +56,7 @@ class Group:
         return cls() if data is None else cls(*load_state(data))
 
     def to_bytes(self, kept: Any, *, keeps_empty: bool) -> bytes | None:
-        """The group with its aggregate as data; nothing if it holds nothing, unless that is kept, too."""
+        """Serialize the group with its aggregate; None if it is empty, unless empty groups are kept."""
         if not self.members and not self.refused and not keeps_empty:
             return None
         return dump_state((self.time, self.members, kept, self.refused))
@@ -66,7 +66,7 @@ class Group:
         self.refused[name] = self.refused.get(name, 0) + 1
 
     def was_refused(self, value: Any) -> bool:
-        """Whether what leaves had never come in; then it has left now."""
+        """Whether a value to be removed had never been added; it is then no longer counted as refused."""
         if not self.refused:
             return False
         name = identity(value)
@@ -77,8 +77,9 @@ class Group:
 
 
 class AccumulateGroups(Operator):
-    """One aggregate per group. In a batch, what leaves goes first, then comes what comes, in the order of the rows'
-    own keys: so the result does not depend on how the rows were spread over shards."""
+    """One aggregate per group. In a batch, rows are removed first, then added, in the order of the rows' own keys: so
+    the result does not depend on how the rows were distributed over shards.
+    """
 
     def __init__(
         self,
@@ -94,8 +95,8 @@ class AccumulateGroups(Operator):
         every_update: bool = False,
     ) -> None:
         """Args:
-        keeps_empty: A group whose last row left stays, with the aggregate of no rows.
-        every_update: Emit a change for every row that comes or leaves, also where the aggregate stays as it was.
+        keeps_empty: Keep a group whose last row left, with the aggregate of no rows.
+        every_update: Emit a change for every row that is added or removed, even if the aggregate stays the same.
         """
         super().__init__(name, task)
         self._keeps_empty, self._every_update = keeps_empty, every_update
@@ -150,7 +151,7 @@ class AccumulateGroups(Operator):
         self._emit_changes(cell_keys, old, new, reached, loses, headers)
 
     def _moves(self, chunk: Chunk, *, report: bool) -> dict[int, Any]:
-        """What each row of one side brings to its group or takes from it, by the number of the row."""
+        """Return what each row of one side adds to its group or removes from it, by the number of the row."""
         rows = np.flatnonzero(present(chunk.value))
         if self._selector is None:
             values, errors = python_rows(chunk.take(rows).value), Errors()
@@ -169,7 +170,7 @@ class AccumulateGroups(Operator):
         return plain_all(results), errors
 
     def _kept(self, group: Group) -> Any:
-        """The aggregate of a group as data, if it fits its type."""
+        """Return the aggregate of a group as data, if it fits its type."""
         if not group.members:
             return None
         if self._checked and self._result_type is not None:
@@ -185,7 +186,7 @@ class AccumulateGroups(Operator):
         loses: npt.NDArray[np.bool_],
         headers: pa.Array | None,
     ) -> None:
-        """Emit what became of the groups; with `every_update`, those that only lost rows first."""
+        """Emit the changes of the groups; with `every_update`, those that only lost rows first."""
         after = [self._shown(group, there=True) for group in new]
         changed = [row for row in range(len(new)) if self._every_update or not same(after[row], previous[row])]
         if changed:
@@ -208,7 +209,7 @@ class AccumulateGroups(Operator):
 
 
 class _Turn:
-    """Applies moves to groups. A function that raises leaves its group as it was before that move."""
+    """Apply moves to groups. A function that raises leaves its group as it was before that move."""
 
     def __init__(self, accumulator: GroupAccumulator, kept: Callable[[Group], Any], *, keeps_empty: bool) -> None:
         self._accumulator, self._kept, self._keeps_empty = accumulator, kept, keeps_empty
@@ -241,7 +242,7 @@ class _Turn:
                 saved = dump_state(self._kept(group))
             except Exception as error:  # noqa: BLE001
                 self.errors[row] = describe_error(error)
-                # What could not come is refused, what could not leave is gone all the same.
+                # A row that could not be added is refused; one that could not be removed is gone all the same.
                 group.members, group.state = members if comes else max(members - 1, 0), load_state(saved)
                 if comes:
                     group.refuse(value)

@@ -1,4 +1,4 @@
-"""The versions of a table's rows, for as long as somebody may still ask for the row of an instant."""
+"""The versions of a table's rows, kept as long as the row of an instant may be looked up."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Position = tuple[str, int, int]
 
 
 class Version(NamedTuple):
-    """A value of a row from `seen_ms` on: its time or, if it came too late, the least time that would not have been."""
+    """A value of a row from `seen_ms` on: its time or, if it was late, the least time that would not have been."""
 
     seen_ms: int
     time_ms: int
@@ -34,7 +34,7 @@ def _version(kept: list[Any]) -> Version:
 
 
 def as_of(versions: Iterable[Version], at_ms: int) -> Version | None:
-    """The version of a row at an instant; of those with one rank the last."""
+    """Return the version of a row at an instant; of those with one rank the last."""
     best: Version | None = None
     for version in versions:
         if version.seen_ms <= at_ms and (best is None or version.rank >= best.rank):
@@ -43,14 +43,14 @@ def as_of(versions: Iterable[Version], at_ms: int) -> Version | None:
 
 
 def still_needed(versions: Sequence[Version], past_ms: int) -> list[Version]:
-    """The versions for whoever asks for an instant after `past_ms`, when all that is to come is seen after it too."""
+    """Return the versions for lookups of instants after `past_ms`, when all later ones are seen after it too."""
     later = [version for version in versions if version.seen_ms > past_ms]
     last = as_of(versions, past_ms)
     return later if last is None or last.value is None else [last, *later]
 
 
 class History:
-    """A cell with all versions of a row, and an index by the time at which some of them are needed no more."""
+    """A cell with all versions of a row, and an index by the time at which some of them are no longer needed."""
 
     def __init__(self, table: str, session: StateSession) -> None:
         self.table, self._session = table, session
@@ -79,13 +79,13 @@ class History:
             self._due |= {stamp + key for stamp, (_, key) in zip(stamps, replaced, strict=True)}
 
     def values(self, keys: Sequence[bytes], times: Sequence[int]) -> list[Any]:
-        """The value of each key at its instant."""
+        """Return the value of each key at its instant."""
         self._load(keys)
         found = [as_of(self._rows[key], at_ms) for key, at_ms in zip(keys, times, strict=True)]
         return [None if version is None else version.value for version in found]
 
     def finish(self, past_ms: int) -> None:
-        """Drop the versions that nobody will ask for who asks for an instant after `past_ms`, and write the rest."""
+        """Drop the versions that no lookup of an instant after `past_ms` needs, and write the rest."""
         done: list[bytes] = []
         if past_ms > NEVER:
             stop = time_bytes(np.array([past_ms + 1], np.int64))[0]
@@ -108,7 +108,7 @@ class History:
         self._session.write(self.index, [*entries, *((key, None, b"") for key in done)])
 
     def next_seen(self) -> int | None:
-        """The least time that, once past, makes some version superfluous; asked after the commit."""
+        """Return the least time that, once past, makes some version superfluous; called after the commit."""
         first = self._session.first_key(self.index)
         return None if first is None else time_of(first[:8])
 

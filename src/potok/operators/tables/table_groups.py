@@ -1,4 +1,4 @@
-"""Rows of a table on their way into groups: each change becomes what leaves a group and what comes into one."""
+"""Send the rows of a table to groups: each change removes a row from a group and adds one to a group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(slots=True)
 class Side:
-    """One side of many changes: the groups as bytes, and what the rows bring there, where they are in a group."""
+    """One side of many changes: the groups as bytes, and what the rows add to them, if they are in a group."""
 
     keys: list[bytes | None]
     values: Column
@@ -34,10 +34,10 @@ class Side:
 
 
 class GroupChanges(Operator):
-    """Sends each row, as it was and as it is, to its group. A row whose function raises is in no group.
+    """Send each row, before and after, to its group. A row whose function raises is in no group.
 
-    With `every_update`, a group in which a row was only between two changes of one batch is told of it, by a change
-    from nothing to nothing.
+    With `every_update`, a group that held a row only between two changes of one batch gets a change from null to
+    null.
     """
 
     every_update = False
@@ -58,7 +58,7 @@ class GroupChanges(Operator):
         self._chunks: list[Chunk] = []
 
     def process(self, chunk: Chunk) -> None:
-        if not chunk.expired:  # a window that is over stays counted wherever it was counted
+        if not chunk.expired:  # an expired window stays counted where it was counted
             self._chunks.append(chunk)
 
     def finish(self) -> None:
@@ -75,7 +75,7 @@ class GroupChanges(Operator):
         self._send(chunk, before, after)
 
     def _send(self, chunk: Chunk, before: Side, after: Side) -> None:
-        """A row that stays in its group is one change of it; one that does not is a change of two."""
+        """Send one change for a row that stays in its group, two for one that does not."""
         equal = np.fromiter((a == b for a, b in zip(after.keys, before.keys, strict=True)), np.bool_, len(chunk))
         stays = equal & after.there & before.there
         leaves, comes = before.there & ~stays, after.there & ~stays
@@ -89,7 +89,7 @@ class GroupChanges(Operator):
         self.emit(moved)
 
     def _send_passed(self, chunk: Chunk) -> None:
-        """Tell the groups of all rows but the last of each key, at the time when the row left."""
+        """Send changes to the groups of all rows but the last of each key, at the time when the row left."""
         keys: list[bytes] = encode_keys(chunk.key).to_pylist()
         after: dict[bytes, int] = {}
         left: dict[int, int] = {}
@@ -114,7 +114,7 @@ class GroupChanges(Operator):
             self.emit(moved)
 
     def _side(self, chunk: Chunk, *, report: bool) -> Side:
-        """Where the rows with a value belong. Errors of the row as it was have been reported when it came."""
+        """Return the groups of the rows with a value. Errors of the previous row have already been reported."""
         count, rows = len(chunk), np.flatnonzero(present(chunk.value))
         part = chunk.take(rows)
         keys, values, errors = self._call(part, report=report)
@@ -133,14 +133,14 @@ class GroupChanges(Operator):
         return Side(placed, spread, there & present(spread))
 
     def without_key(self, part: Chunk, rows: list[int], *, report: bool) -> list[int]:
-        """Which rows go no further of those whose function returned None: here, all of them."""
+        """Return which rows are rejected of those whose function returned None: here, all of them."""
         if rows and report:
             errors = dict.fromkeys(rows, "the row has no group")
             self.task.dead_letters.add(part, errors, self.step, Reason.NO_KEY)
         return rows
 
     def _call(self, part: Chunk, *, report: bool) -> tuple[Column, Column, Errors]:
-        """The groups and the values of rows."""
+        """Return the groups and the values of rows."""
         if self._expr is not None:
             called = call_traced(self._expr, self._function, part, self.task.failures if report else None)
             if self._pairs:
@@ -158,7 +158,7 @@ class GroupChanges(Operator):
 
 
 def fitted(values: list[Any], schema: Schema | None) -> tuple[Any, Errors]:
-    """Results under the declared type, if there is one."""
+    """Convert results to the declared type, if there is one."""
     if schema is None:
         return values, {}
     decoded = column_of(values, schema)

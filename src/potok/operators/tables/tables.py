@@ -1,4 +1,4 @@
-"""Tables at work: rows that replace each other, and steps on their changes."""
+"""Tables: rows that replace each other, and steps on their changes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from potok.topology.nodes import Session, Window
 
 
 class KeepByPosition(AccumulateRecords):
-    """The last value of each key in the order of its partition; a null value deletes the row.
+    """Keep the last value of each key in the order of its partition; a null value deletes the row.
 
-    With `every_update`, each record is a change, also one that the next replaces and a null value for no row.
+    With `every_update`, each record is a change, including one that the next replaces and a null value for no row.
     """
 
     every_update = False
@@ -66,8 +66,9 @@ class KeepByPosition(AccumulateRecords):
         self._emit_changes(picked, old)
 
     def _emit_each_row(self, chunk: Chunk, stored: list[Any]) -> None:
-        """One change for each record. Before it, the row was that of the record of its key before it, or the stored one
-        of its key, in the order in which keys first appear."""
+        """Emit one change for each record. Its row before is that of the previous record of its key, or the stored
+        one, in the order in which keys first appear.
+        """
         assert isinstance(chunk.key, pa.Array)
         ids = chunk.key.dictionary_encode().indices.to_numpy().astype(np.intp)
         by_key = np.argsort(ids, kind="stable")
@@ -96,13 +97,14 @@ def _cells(chunk: Chunk) -> list[bytes | None]:
 
 
 def _real(chunk: Chunk) -> Chunk:
-    """The changes that have a row before or after them."""
+    """Return the changes that have a row before or after them."""
     return chunk if chunk.before is None else chunk.where(present(chunk.value) | present(chunk.before))
 
 
 class Keep(Operator):
-    """Keeps the changes of a derived table as a table of its own; windows are kept under their key and start, sessions
-    under their end too."""
+    """Store the changes of a derived table as a table; windows are stored under their key and start, sessions also
+    under their end.
+    """
 
     counted = False
 
@@ -121,14 +123,14 @@ class Keep(Operator):
             shown = data_changes(self, shown)
             cells = _cells(shown)
         for key, new, old in zip(keys, cells, before, strict=True):
-            # A row that this batch brought may be gone with this batch, too.
+            # A row of this batch may also expire in this batch.
             if new is not None or old is not None or key in self._rows:
                 self._rows[key] = (new, old)
         self.emit(chunk if shown is chunk else _real(shown))
 
     def _shown(self, chunk: Chunk, keys: list[bytes], before: list[bytes | None]) -> Chunk:
-        """What was no data when it came was never a row of this table, so it is none that goes. Rows that have a cell
-        need not be asked."""
+        """Drop previous values that were not data: they were never rows of this table. Rows that have a cell need no
+        check."""
         if not isinstance(chunk.before, list):
             return chunk
         unknown = [
@@ -165,7 +167,7 @@ class Keep(Operator):
 
 
 class TableFilter(Operator):
-    """Rows that satisfy a predicate; one that no longer does is deleted."""
+    """Keep the rows that satisfy a predicate; one that no longer does is deleted."""
 
     def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, negate: bool) -> None:
         super().__init__(name, task)
@@ -195,7 +197,7 @@ class TableFilter(Operator):
 
 
 class TableMapValues(Transform):
-    """The value of each row replaced, before and after; a row whose function raises is deleted and set aside."""
+    """Replace the value of each row, before and after; a row whose function raises is deleted and set aside."""
 
     def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, schema: Schema | None) -> None:
         super().__init__(name, task, function, expr)
@@ -241,7 +243,7 @@ class TableMapValues(Transform):
 
 
 class ToStream(Operator):
-    """The changes of a table as records. A window that is dropped because it is over is no change of its result."""
+    """The changes of a table as records. Dropping an expired window is not a change of its result."""
 
     def __init__(self, name: str, task: Task, *, changes: bool) -> None:
         super().__init__(name, task)
@@ -253,7 +255,7 @@ class ToStream(Operator):
 
 
 def both_sides(chunk: Chunk) -> Column:
-    """Changes as values that hold what was before and what is after."""
+    """Return changes as values that hold both the value before and the value after."""
     assert chunk.before is not None
     if isinstance(chunk.value, list) or isinstance(chunk.before, list):
         sides = zip(as_objects(chunk.before), as_objects(chunk.value), strict=True)

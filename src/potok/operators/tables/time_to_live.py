@@ -1,4 +1,4 @@
-"""Tables whose rows are deleted when nobody has changed them for long enough."""
+"""Tables whose rows are deleted when they have not changed for long enough."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from potok.topology.nodes.retention import Lifetime
 
 @dataclass(slots=True)
 class Row:
-    """A row, the event time of its last change, when its life began again (then, or when that was read), and the stream
-    time of that change.
+    """A row, the event time of its last change, when its time to live started (then, or when that was read), and the
+    stream time of that change.
 
-    `rank` is there in tables by event time, which also remember deletes, so that older records stay out.
+    `rank` is set in tables by event time, which also remember deletes, so that older records are rejected.
     """
 
     value: Any
@@ -55,18 +55,17 @@ class Row:
         return None if self.value is None else encode_row(self.time, self.value, self.since, False, self.reached)
 
 
-class KeepForATime(Operator):
-    """The last value of each key, by position or by event time, until its time to live is over.
+class KeepWithTimeToLive(Operator):
+    """Keep the last value of each key, by position or by event time, until its time to live is over.
 
-    The closing clock C never passes what may still come: a record that comes later has a stream time of C at least.
-    It may bring a row again that is gone, and the row then lives by its own time: so what is left in the end is
-    the last row of each key, if the last reading of the clock is below its time + ttl, however records fall into
-    batches. By event time, what is forgotten with a row that is gone would only have kept out older records, whose
-    life is over too.
+    The watermark W never passes what may still arrive: a later record has a stream time of at least W. It may create
+    a deleted row again, which then lives by its own time: so the final result is the last row of each key, if the
+    final watermark is below its time + ttl, however records are divided into batches. By event time, what is
+    forgotten with a deleted row would only have rejected older records, whose time to live is over too.
 
-    A delete tells when the life of the row was over, or its stream time if that was further by then: a row may be over
-    when it comes. So it carries the same times in whatever batch it is made, and none that a clock has passed which
-    closed anything. What processing time deletes stands where the stream is by then.
+    A delete carries the time at which the row expired, or its stream time if that was later: a row may be expired
+    when it arrives. So it carries the same times in whatever batch it is made, and none that a watermark has passed
+    which closed a window. A delete by processing time carries the current stream time.
     """
 
     def __init__(
@@ -128,7 +127,7 @@ class KeepForATime(Operator):
         self._emit_changes(keys, old, new)
 
     def _last_rows(self, chunk: Chunk) -> dict[bytes, Row]:
-        """The last record of each key in this batch: by position or by rank."""
+        """Return the last record of each key in this batch: by position or by rank."""
         assert isinstance(chunk.key, pa.Array)
         values = [plain(value) for value in python_rows(chunk.value)]
         ranks = ranks_of(chunk, self._input_partitions) if self._by_time else [None] * len(chunk)
@@ -149,7 +148,7 @@ class KeepForATime(Operator):
         return row.since + self._ttl_ms <= self._now_ms
 
     def _end_of(self, row: Row) -> tuple[int, int]:
-        """The event time and the stream time at which a row is deleted."""
+        """Return the event time and the stream time at which a row is deleted."""
         if self._by_wall:
             return row.time, max(row.reached, self._clock_ms)
         return row.time + self._ttl_ms, max(row.reached, row.time + self._ttl_ms)

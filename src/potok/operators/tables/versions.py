@@ -1,4 +1,4 @@
-"""Tables that keep versions: each row as it was at any instant of the last while, by event time."""
+"""Tables that keep versions: each row as of any instant of the retained history, by event time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Position = tuple[str, int, int]
 
 
 class Version(NamedTuple):
-    """A value of a row from an instant on; of two that begin at one instant, the later position is the version."""
+    """A value of a row from an instant on; of two that start at one instant, the one with the later position wins."""
 
     time: int
     position: Position
@@ -39,7 +39,7 @@ class Version(NamedTuple):
 
 
 def versions_of(table: str) -> str:
-    """Where the versions of a table lie: under the length of the key, the key and the time."""
+    """Return the table of versions, whose cells are keyed by the length of the key, the key and the time."""
     return f"{table}/versions"
 
 
@@ -52,22 +52,22 @@ def version_key(key: bytes, time_ms: int) -> bytes:
 
 
 def version_of(cell_key: bytes) -> tuple[bytes, int]:
-    """The canonical key, and the instant from which a version is valid."""
+    """Return the canonical key, and the instant from which a version is valid."""
     return cell_key[4:-8], time_of(cell_key[-8:])
 
 
 def version_value(data: bytes) -> Any:
-    """The value of a version; None for a delete."""
+    """Return the value of a version; None for a delete."""
     return load_state(data)[1]
 
 
 class KeepVersions(Operator):
-    """The newest version of each row is the row; older ones stay for `history_ms` behind the closing clock C, and the
-    one that was valid at C - history too.
+    """The newest version of each row is the row; older ones are kept for `history_ms` behind the watermark W, and so
+    is the one that was valid at W - history.
 
-    A record is late once its time + history has been reached by the stream time of its partition. One that comes
-    later and is accepted has a stream time of C at least, so its time is above C - history: it lies behind the
-    oldest version that is kept, and what was dropped before that one, be it a delete, cannot matter to it.
+    A record is late once its time + history has been reached by the stream time of its partition. A later record that
+    is accepted has a stream time of at least W, so its time is above W - history: it follows the oldest version that
+    is kept, and versions dropped before that one, including deletes, cannot affect it.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class KeepVersions(Operator):
             self._emit_changes(changed, newest, chunk)
 
     def _admitted(self, chunk: Chunk) -> Chunk:
-        """The records whose time is not out of the history yet."""
+        """Return the records whose time is within the history."""
         late = np.flatnonzero(chunk.timestamp + self._history_ms <= chunk.stream_time)
         if not len(late):
             return chunk
@@ -135,7 +135,7 @@ class KeepVersions(Operator):
         return chunk.where(all_but(errors, len(chunk)))
 
     def _versions(self, chunk: Chunk) -> dict[tuple[bytes, int], Version]:
-        """The versions that come, by key and time."""
+        """Return the new versions, by key and time."""
         assert isinstance(chunk.key, pa.Array)
         values = (plain(value) for value in python_rows(chunk.value))
         found: dict[tuple[bytes, int], Version] = {}
@@ -151,7 +151,7 @@ class KeepVersions(Operator):
     def _take(
         self, came: dict[tuple[bytes, int], Version], newest: dict[bytes, Version | None]
     ) -> dict[bytes, Version | None]:
-        """Write what comes, and tell which rows have another newest version; they come with the one they had."""
+        """Write the new versions, and return the rows with another newest version, each with its previous one."""
         places = list(came)
         cell_keys = [version_key(*place) for place in places]
         before = self._session.read(versions_of(self.name), cell_keys)

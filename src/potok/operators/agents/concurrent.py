@@ -141,7 +141,7 @@ class ConcurrentTurns(Turns):
             if not transaction.alone:
                 await stack.enter_async_context(self._lock)
             self._space.set_to(transaction.number, transaction.item)
-            await self._tell(instance, error)
+            await self._report_error(instance, error)
             self._space.note_changes()
             transaction.posted, self._running.posted = self._running.posted, []
 

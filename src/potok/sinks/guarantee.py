@@ -1,4 +1,4 @@
-"""How often a record reaches a sink when the process dies in between."""
+"""How often a record reaches a sink if the process dies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from potok.errors import TopologyError
 
 
 class UnknownGuarantee(TopologyError):
-    """A guarantee that nobody gives."""
+    """An unknown guarantee."""
 
     def __init__(self, given: object) -> None:
         super().__init__(
@@ -27,7 +27,7 @@ class Guarantee(StrEnum):
 
     @classmethod
     def of(cls, given: str) -> Guarantee:
-        """By its name; dashes do as well as underscores."""
+        """Parse a name, with dashes or underscores."""
         try:
             return cls(given.replace("-", "_"))
         except (ValueError, AttributeError):
@@ -35,12 +35,13 @@ class Guarantee(StrEnum):
 
     @property
     def before_commit(self) -> bool:
-        """Whether output goes out before the ledger says so: then a crash repeats it, else a crash loses it."""
+        """Whether output is delivered before the commit of the ledger: then a crash repeats it, else a crash loses
+        it."""
         return self is not Guarantee.AT_MOST_ONCE
 
     @property
     def note(self) -> str:
-        """What a description adds: nothing for the guarantee that goes without saying."""
+        """The addition to a description: empty for the default guarantee."""
         return "" if self is Guarantee.EXACTLY_ONCE else self.value
 
 

@@ -1,4 +1,4 @@
-"""Records as JSON texts: the value alone, or key, timestamp and value."""
+"""Records as JSON documents: the value alone, or key, timestamp and value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.sinks.sink_spec import NO_VALUE, Failures, Rows
 
 
 def json_bodies(rows: Rows, *, with_key: bool) -> Encoded:
-    """One text for each record, and an error for each that has none."""
+    """Return one document per record, and the errors of those that have none."""
     values = _json(rows.value)
     if not with_key:
         return Encoded(values.values, {**null_values(values.values), **values.errors})
@@ -31,7 +31,7 @@ def json_bodies(rows: Rows, *, with_key: bool) -> Encoded:
 
 
 def null_values(column: Column) -> Failures:
-    """The records without a value."""
+    """Return the records without a value."""
     if isinstance(column, list):
         return {row: NO_VALUE for row, value in enumerate(column) if value is None}
     if not column.null_count:

@@ -1,4 +1,4 @@
-"""One POST request, and what became of it."""
+"""Send one POST request."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MOST_BYTES = 64 * 1024
 """The most that is read of an answer. A connection with a longer one is closed."""
 
 LONGEST_S = 3600.0
-"""The longest pause that a server can ask for."""
+"""The longest pause that a server can request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a server answered."""
+    """The response of a server."""
 
     status: int
     text: str
@@ -38,7 +38,7 @@ class Answer:
 
 
 class Unanswered(Exception):
-    """No answer came. `sent` says that the request may have arrived all the same."""
+    """No response. `sent` says that the request may have arrived nevertheless."""
 
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ class Unanswered(Exception):
 
 
 class Client:
-    """Posts to one address, over connections that stay open."""
+    """Posts to one URL, over persistent connections."""
 
     def __init__(self, url: str, headers: Mapping[str, str], timeout_ms: int, connections: int) -> None:
         remember_url(url, headers.items())
@@ -86,5 +86,5 @@ def _beginning(answer: urllib3.BaseHTTPResponse) -> str:
 
 
 def _seconds(header: str) -> float:
-    """Only the form in seconds: an instant would need a clock that agrees with the server's."""
+    """Parse a number of seconds only: a date would need a clock that agrees with the server's."""
     return min(float(header), LONGEST_S) if header.isascii() and header.isdigit() else 0.0

@@ -1,4 +1,4 @@
-"""Records posted to a web address, as JSON."""
+"""POST records to a URL, as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.sinks.urls import address_of, clear_url
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget(SinkSpec):
-    """An address that takes POST requests. The headers may hold secrets, and are not shown."""
+    """A URL that accepts POST requests. The headers may contain secrets and are not shown."""
 
     verb: ClassVar[str] = "to_http"
 
@@ -45,13 +45,13 @@ class HttpTarget(SinkSpec):
             raise TopologyError("the header Idempotency-Key is set by Potok", hint=hint)
 
     def prepare(self, rows: Rows, types: Types) -> Prepared:
-        """Bodies as values; keys only to tell which records must stay in order."""
+        """Prepare bodies as values; keys only decide which records must stay in order."""
         bodies = json_bodies(rows, with_key=self.with_key)
         keys = json_bodies(Rows(rows.key, rows.key, rows.timestamp), with_key=False)
         return Prepared(keys.values, bodies.values, bodies.errors)
 
     def open(self, opening: Opening) -> SinkWriter:
-        from potok.sinks.http.writer import HttpWriter  # which loads the client
+        from potok.sinks.http.writer import HttpWriter  # imports the client
 
         return HttpWriter(self, opening)
 

@@ -1,4 +1,4 @@
-"""Posting the records of a batch."""
+"""POST the records of a batch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from potok.sinks.http.http import HttpTarget
 
 NOT_NOW = frozenset({408, 409, 425, 429})
-"""Answers that another try may change. 409 is what a server says that still works on the same request."""
+"""Responses that a retry may change. A server sends 409 while it processes the same request."""
 
 NOT_HERE = frozenset({401, 402, 403, 404, 405, 406, 407, 410, 415, 421, 426, 501, 505})
-"""Answers that are about the address or the sender: no record will fare better."""
+"""Responses about the URL or the sender, which affect every record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Request:
 
 
 class HttpWriter(SinkWriter):
-    """Posts the records of a batch, those of one key one after the other.
+    """Posts the records of a batch, those of one key in order.
 
-    A request is tried again if it may help; what a server refuses is set aside. With at_most_once nothing is sent
-    twice: what was sent and not accepted is set aside, for it may have arrived.
+    A request is retried if that may help; records that a server rejects become dead letters. With at_most_once
+    nothing is sent twice: what was sent and not accepted becomes a dead letter, because it may have arrived.
     """
 
     def __init__(self, target: HttpTarget, opening: Opening) -> None:
@@ -70,7 +70,7 @@ class HttpWriter(SinkWriter):
         return dict(sorted(failures.items()))
 
     def _by_thread(self, rows: Rows) -> list[list[Request]]:
-        """The requests of each thread: a key has one thread, so that its records arrive in order."""
+        """Return the requests of each thread: a key has one thread, so that its records arrive in order."""
         threads: list[list[int]] = [[] for _ in range(self._target.concurrency)]
         for number, key in enumerate(_pylist(rows.key)):
             threads[(number if key is None else zlib.crc32(key)) % len(threads)].append(number)
@@ -96,7 +96,7 @@ class HttpWriter(SinkWriter):
         return failures
 
     def _post(self, batch: Batch, request: Request, bodies: list[bytes], given_up: threading.Event) -> Failures:
-        """Post one request until it is answered for good."""
+        """Post one request until it has a final response."""
         refused = self._answered(batch, request, bodies, given_up)
         if refused is None:
             return {}
@@ -108,7 +108,7 @@ class HttpWriter(SinkWriter):
         return failures
 
     def _answered(self, batch: Batch, request: Request, bodies: list[bytes], given_up: threading.Event) -> str | None:
-        """Why the server does not take a request; None if it does."""
+        """Return why the server rejects a request; None if it accepts it."""
         body = bodies[request.numbers[0]]
         if self._target.batch > 1:
             body = b"[" + b",".join(bodies[number] for number in request.numbers) + b"]"
@@ -131,7 +131,7 @@ class HttpWriter(SinkWriter):
                 raise self._failed(batch, str(answer), passing=True)
 
     def _passes(self, answer: Answer) -> bool:
-        """Whether another try may fare better."""
+        """Return whether a retry may succeed."""
         return answer.status in NOT_NOW or (answer.status >= 500 and answer.status not in NOT_HERE)
 
     def _refused(self, batch: Batch, answer: Answer) -> str:
@@ -140,8 +140,10 @@ class HttpWriter(SinkWriter):
         return str(answer)
 
     def _key(self, batch: Batch, request: Request, body: bytes) -> str:
-        """The same for the same request of the same batch, and for no other. The body is in it because a batch may come
-        again with other records, if the program was changed."""
+        """Return the idempotency key of a request of a batch.
+
+        It includes the body, because a repeated batch may have other records if the program was changed.
+        """
         names = quote(self._opening.query), quote(self._opening.step, safe="")
         return "/".join((*names, str(batch.number), request.name, f"{zlib.crc32(body):08x}"))
 

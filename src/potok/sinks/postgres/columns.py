@@ -1,4 +1,4 @@
-"""Which columns of a PostgreSQL table the keys and values of records go to, and as which text."""
+"""Map keys and values of records to the columns of a PostgreSQL table, and to their text format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES: tuple[tuple[Any, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column, and the field that fills it; an empty field is the whole key or value, and no type is dynamic."""
+    """A column, and its field; an empty field is the whole key or value, and no type is dynamic."""
 
     name: str
     field: str
@@ -54,10 +54,10 @@ class TableColumn:
 
 
 def table_columns(types: Types, key: Sequence[str], renamed: Mapping[str, str]) -> tuple[TableColumn, ...]:
-    """The columns, those of the primary key first.
+    """Return the columns, those of the primary key first.
 
-    A row is told by the record's key, or by the fields of the value that `key` names. A field of the value that has the
-    name of a column of the record's key is that column.
+    A row is identified by the record's key, or by the fields of the value that `key` names. A field of the value with
+    the name of a key column is that column.
     """
     values = _fields("value", types.value, is_key=False)
     if key:
@@ -96,7 +96,7 @@ def _renamed(column: TableColumn, renamed: Mapping[str, str]) -> TableColumn:
 
 
 def _apart(keys: list[TableColumn], values: list[TableColumn]) -> list[TableColumn]:
-    """The columns of the value that are not columns of the key already."""
+    """Return the columns of the value that are not columns of the key."""
     types = {column.name: column.type for column in keys}
     for column in values:
         if column.name in types and column.type != types[column.name]:
@@ -108,7 +108,7 @@ def _apart(keys: list[TableColumn], values: list[TableColumn]) -> list[TableColu
 
 
 def column_texts(column: TableColumn, whole: Column) -> Encoded:
-    """What fills a column, as PostgreSQL reads it, null for null."""
+    """Return the values of a column in PostgreSQL's text format, null for null."""
     found = whole.field(column.field) if column.field and not isinstance(whole, list) else whole
     if isinstance(found, list):
         return key_texts(found) if column.is_key else format_named("json").encode(found, None)
@@ -124,7 +124,7 @@ def column_texts(column: TableColumn, whole: Column) -> Encoded:
 
 
 def key_texts(keys: list[Any]) -> Encoded:
-    """Dynamic keys as text, as a topic would have them: text as it is, anything else as JSON."""
+    """Convert dynamic keys to text, as in a topic: strings unchanged, anything else as JSON."""
     encoded = format_named("json").encode([None if type(key) is str else key for key in keys], None)
     texts = encoded.values.cast(pa.string()).to_pylist()
     mixed = [key if type(key) is str else text for key, text in zip(keys, texts, strict=True)]
@@ -144,7 +144,7 @@ def _is_text(text: str) -> bool:
 
 
 def null_keys(columns: Sequence[tuple[TableColumn, pa.Array]]) -> Failures:
-    """The records of which a column of the primary key is null."""
+    """Return the records with a null in a column of the primary key."""
     failures: Failures = {}
     for column, texts in columns:
         if texts.null_count:

@@ -1,4 +1,4 @@
-"""Records as rows of a PostgreSQL table, kept current by key: a value is put, a null value deletes."""
+"""Maintain the rows of a PostgreSQL table by key: a value is upserted, a null value deletes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_ROW = "a null value does not tell which row to delete: leave key= out, and gi
 
 @dataclass(frozen=True, slots=True)
 class PostgresTarget(SinkSpec):
-    """A table. The URL may hold a password, and is not shown."""
+    """A table. The URL may contain a password and is not shown."""
 
     verb: ClassVar[str] = "to_postgres"
 
@@ -49,8 +49,8 @@ class PostgresTarget(SinkSpec):
         return table_columns(types, self.key, dict(self.renamed))
 
     def prepare(self, rows: Rows, types: Types) -> Prepared:
-        """All columns as text: those of the key as one struct, the others as a second one that says of each whether the
-        record has a value."""
+        """Return all columns as text: the key columns as one struct, the others as a second one with a flag for a
+        present value."""
         failures: Failures = dict.fromkeys(null_values(rows.value), NO_ROW) if self.key else {}
         keys: list[tuple[TableColumn, pa.Array]] = []
         values: list[tuple[TableColumn, pa.Array]] = []

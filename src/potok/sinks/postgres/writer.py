@@ -1,4 +1,4 @@
-"""Writing a batch to PostgreSQL: all of it in one transaction, which also says that it was written."""
+"""Write a batch to PostgreSQL in one transaction, together with the fence."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]
 
 MOST_REFUSED = 1_000
-"""If more records of a batch are refused, it is not the records that are wrong."""
+"""If more records of a batch are rejected, the cause is not the records."""
 
 _CSV = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
 
 
 class PostgresWriter(SinkWriter):
-    """Puts and deletes rows, the last record of a key winning. Records that the server refuses are found by halves."""
+    """Upserts and deletes rows; the last record of a key wins. Rejected records are found by bisection."""
 
     def __init__(self, target: PostgresTarget, opening: Opening) -> None:
         self._target, self._opening = target, opening
@@ -59,7 +59,7 @@ class PostgresWriter(SinkWriter):
         if self._exactly:
             fence = self._fences.locked(connection, batch)
             if (fence.batch, fence.digest) == (batch.number, digest):
-                # The last attempt came as far as this, and died before the ledger said so.
+                # The previous attempt was written, but died before the commit of the ledger.
                 return fence.refused
         failures = self._put(connection, batch, rows, data, 0)
         if self._exactly:
@@ -67,7 +67,7 @@ class PostgresWriter(SinkWriter):
         return failures
 
     def _put(self, connection: Connection, batch: Batch, rows: Rows, data: bytes, first: int) -> Failures:
-        """Write rows, whose numbers begin at `first`; of those that fail together, halves, in order."""
+        """Write rows, whose numbers start at `first`; bisect rows that fail together, in order."""
         try:
             with connection.transaction():
                 self._statements.put(connection, data)
@@ -86,7 +86,7 @@ class PostgresWriter(SinkWriter):
         return failures
 
     def _begin(self, connection: Connection) -> None:
-        """See that the table is there and fits, and take it over from earlier starts of the query."""
+        """Check that the table exists and fits, and fence earlier epochs of the query."""
         missing = self._statements.create_table(connection)
         if missing is not None:
             hint = f"add it: {missing}; or leave the field out with map_values"
@@ -101,7 +101,7 @@ class PostgresWriter(SinkWriter):
             self._fences.take_over(connection)
 
     def _run(self, batch: int, work: Callable[[Connection], T], retry_ms: int) -> T:
-        """Do `work` in a transaction; again, for a while, if the connection was lost or the server was busy."""
+        """Run `work` in a transaction, and again for some time if the connection was lost or the server was busy."""
         retry = Retry(self._target.give_up_after_ms or retry_ms)
         while True:
             committing = False

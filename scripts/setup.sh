@@ -41,13 +41,13 @@ has_uv() { uv --version >/dev/null 2>&1; }
 install() {
   say "installing; the first time this downloads about 700 MB, mostly Spark and a Java runtime"
   if has_uv; then
-    uv pip install --python .venv/bin/python --editable . --group dev && return
+    uv pip install --python .venv/bin/python --editable '.[all]' --group dev && return
     say "uv failed; trying pip"
   fi
   .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip --upgrade
   # Dependency groups need pip 25.1.
   .venv/bin/python -m pip install --upgrade 'pip>=25.1'
-  .venv/bin/python -m pip install --editable . --group dev
+  .venv/bin/python -m pip install --editable '.[all]' --group dev
 }
 
 works || make_venv

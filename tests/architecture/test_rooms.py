@@ -11,7 +11,7 @@ from architecture.tree import ROOT, imports
 FLOORS = (
     {"redact"},
     {"errors", "version"},
-    {"checksum", "clock", "duration", "java_runtime", "machine", "permissions", "retry"},
+    {"checksum", "clock", "duration", "extras", "java_runtime", "machine", "permissions", "retry"},
     {"settings"},
     {"compat"},
     {"records"},

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from potok.errors import StateError
+from potok.extras import need_extra
 from potok.redact import Url, redact_url, remember, split_url
 
 PASSWORD = "POTOK_STATE_PASSWORD"
@@ -19,7 +19,7 @@ FILE, REDIS, POSTGRES = "file", "redis", "postgresql"
 # Stored URLs have no password; a process that was given a URL with one can still open the stored URL.
 _told: dict[str, str] = {}
 
-_DRIVERS = {REDIS: ("Redis", "redis", "redis"), POSTGRES: ("PostgreSQL", "psycopg", "postgres")}
+_EXTRAS = {REDIS: ("Redis", "redis"), POSTGRES: ("PostgreSQL", "postgres")}
 
 _KINDS = {"file": FILE, "redis": REDIS, "rediss": REDIS, "postgresql": POSTGRES, "postgres": POSTGRES}
 
@@ -42,15 +42,6 @@ class UnclearUrl(StateError):
             f'"{redact_url(url)}" is not a valid URL',
             hint="in a URL, write / ? # @ & and % of user, password and options as %2F %3F %23 %40 %26 %25; "
             f"or leave the password out, and set {PASSWORD} to it, unescaped",
-        )
-
-
-class DriverMissing(StateError):
-    """A store whose Python driver is not installed."""
-
-    def __init__(self, kind: str, package: str, extra: str) -> None:
-        super().__init__(
-            f"{kind} needs the package {package}, which is not installed", hint=f'pip install "potok[{extra}]"'
         )
 
 
@@ -107,9 +98,9 @@ class Where:
         return Path(self.url)
 
     def need_driver(self) -> None:
-        """Raise `DriverMissing` if the driver for this server is not installed."""
-        if self.kind in _DRIVERS and find_spec(_DRIVERS[self.kind][1]) is None:
-            raise DriverMissing(*_DRIVERS[self.kind])
+        """Raise `ExtraMissing` if the driver for this server is not installed."""
+        if self.kind in _EXTRAS:
+            need_extra(*_EXTRAS[self.kind])
 
     def with_password(self) -> Where:
         """Return the same location with a password if the URL has none: the one this process was given, or that of

@@ -11,6 +11,7 @@ import typer
 
 from potok.cli.options import command_app
 from potok.cli.output import note
+from potok.extras import need_extra
 
 app = command_app()
 
@@ -30,6 +31,7 @@ def demo(
     ] = None,
 ) -> None:
     """Watch a live stream of orders being processed."""
+    need_extra("potok demo", "server")
     from potok.demo.play import play
 
     with contextlib.ExitStack() as stack:

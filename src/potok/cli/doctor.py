@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,13 +19,22 @@ from potok.cli.missing_package import HINT
 from potok.cli.options import Broker, Json, command_app, settings_of
 from potok.cli.output import console, print_json, show_bytes
 from potok.errors import PotokError
+from potok.extras import has_extra
 from potok.settings import Settings
 from potok.version import __version__
 
 app = command_app()
 
 NEWEST_JAVA = 25
-MODULES = ("potok.statements.session", "potok.server.server", "potok.sinks.http.client", "potok.cli.prompt.keyboard")
+MODULES = ("potok.statements.session", "potok.sinks.http.client", "potok.cli.prompt.keyboard")
+OF_EXTRAS = {
+    "server": "potok.server.server",
+    "kafka": "potok.log.kafka.kafka_broker",
+    "redis": "potok.backends.redis.connection",
+    "postgres": "potok.backends.postgres.connections",
+    "avro": "potok.records.formats.avro.avro_format",
+    "protobuf": "potok.records.formats.protobuf.protobuf_format",
+}
 GIGABYTE = 1 << 30
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
 
@@ -69,6 +78,7 @@ def examine(settings: Settings, *, deep: bool = False, verify: bool = False) -> 
     yield check_python()
     yield check_java()
     yield check_potok()
+    yield check_extras()
     for package in ("pyspark", "pyarrow", "lmdb"):
         yield check_package(package, load=package != "pyspark")
     yield check_memory(settings.driver_memory, physical_memory())
@@ -110,6 +120,17 @@ def check_potok(modules: Sequence[str] = MODULES) -> Finding:
         except ImportError as error:
             return Finding("Potok", "fail", f"cannot be loaded: {error}", HINT)
     return Finding("Potok", "ok", __version__)
+
+
+def check_extras() -> Finding:
+    """Import what the installed extras need, and name those that are not installed."""
+    installed = [extra for extra in OF_EXTRAS if has_extra(extra)]
+    loaded = check_potok([OF_EXTRAS[extra] for extra in installed])
+    if loaded.status == "fail":
+        return replace(loaded, what="extras")
+    missing = [extra for extra in OF_EXTRAS if extra not in installed]
+    detail = ", ".join(installed) or "none"
+    return Finding("extras", "ok", detail + (f"; not installed: {', '.join(missing)}" if missing else ""))
 
 
 def check_package(name: str, *, load: bool) -> Finding:

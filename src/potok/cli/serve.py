@@ -14,6 +14,7 @@ from potok.cli.options import Broker, Functions, Json, command_app, opened_log, 
 from potok.cli.output import counted, note, print_json
 from potok.cli.queries.running import Interruption
 from potok.cli.queries.serving import Address, served_tables
+from potok.extras import need_extra
 
 if TYPE_CHECKING:
     from potok.server.access.limits import Limits
@@ -64,6 +65,7 @@ def serve(
     With --query, the tables of a program that `potok run` runs are served in the same way, and nothing runs here.
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
+    need_extra("potok serve", "server")
     from potok.cli.queries.program import load_functions
     from potok.log.open import open_broker
     from potok.redact import redact_url

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from potok.errors import LogError
+from potok.extras import need_extra
 from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import BrokerNotSupported
@@ -43,6 +44,7 @@ def open_broker(url: str | Path, settings: Settings | None = None, *, shared: bo
     >>> broker = open_broker("file:./data")
     """
     if isinstance(url, str) and url.partition(":")[0] == "kafka":
+        need_extra("Kafka", "kafka")
         from potok.log.kafka.kafka_broker import KafkaBroker
 
         return KafkaBroker.at(url, settings, shared=shared)

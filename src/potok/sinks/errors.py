@@ -4,8 +4,7 @@ SinkError
 ├── DeliveryFailed    a sink did not accept a batch, after retries
 ├── SinkAhead         a sink has seen later batches than the query has committed
 ├── SinkTaken         another step, or another epoch of the query, delivers there
-├── SinkMisfit        an existing table or directory does not fit the records
-└── SinkDriverMissing the driver package is not installed
+└── SinkMisfit        an existing table or directory does not fit the records
 """
 
 from __future__ import annotations
@@ -78,10 +77,3 @@ class SinkMisfit(SinkError):
 
     def __init__(self, step: str, label: str, cause: str, hint: str) -> None:
         super().__init__(f'sink "{step}" does not fit {label}: {cause}', hint=hint)
-
-
-class SinkDriverMissing(SinkError):
-    """The driver package of a sink is not installed."""
-
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs its driver, which is not installed", hint=f'pip install "potok[{extra}]"')

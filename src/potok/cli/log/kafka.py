@@ -12,6 +12,7 @@ import typer
 
 from potok.cli.options import Json, command_app, settings_of
 from potok.cli.output import console, note, print_json
+from potok.extras import need_extra
 
 if TYPE_CHECKING:
     from potok.log.kafka.development.server import KafkaServer, ServerStatus
@@ -77,6 +78,7 @@ def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_
 
 
 def _server(context: typer.Context, directory: Path) -> KafkaServer:
+    need_extra("potok kafka", "kafka")
     from potok.log.kafka.development.server import KafkaServer
 
     return KafkaServer(directory, settings_of(context).cache_path)

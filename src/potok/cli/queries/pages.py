@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from potok.cli.output import note
+from potok.extras import has_extra, need_extra
 
 if TYPE_CHECKING:
     from potok.cli.queries.serving import Address
@@ -103,6 +104,12 @@ def hosted(
     Yields None if the app has no pages, no port was requested, and the default port is in use.
     """
     from potok.faust.pages.pages import DEFAULT_PORT
+
+    wanted = port is not None or app.options.get("web_port") is not None or _has_pages(app)
+    if not wanted and not has_extra("server"):
+        yield None
+        return
+    need_extra("serving pages and tables", "server")
     from potok.server.access.tokens import Tokens
     from potok.server.server import CannotListen, Server
 
@@ -121,7 +128,7 @@ def hosted(
             files=app.web.files,
         )
     except CannotListen as error:
-        if asked is not None or app.web_routes() or app.web.files:
+        if asked is not None or _has_pages(app):
             error.hint = "choose another one with --web-port, or 0 for any free port"
             raise
         _logger.warning("tables are not served: %s", error.message)
@@ -133,3 +140,7 @@ def hosted(
             yield server
     finally:
         app.statements.close()
+
+
+def _has_pages(app: App) -> bool:
+    return bool(app.web_routes() or app.web.files)

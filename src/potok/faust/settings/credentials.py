@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from potok.errors import SetupError
+from potok.extras import need_extra
 from potok.redact import remember_options
 
 Options = dict[str, str]
@@ -72,6 +73,7 @@ class GSSAPICredentials(Credentials):
         return f"<{type(self).__name__}: kerberos service={self.kerberos_service_name!r}>"
 
     def options(self) -> Options:
+        need_extra("Kafka", "kafka")
         from potok.log.kafka.mechanisms import has_mechanism  # loads the Kafka client
 
         if not has_mechanism(self.mechanism):

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import cast
 
 from potok.errors import SchemaError
+from potok.extras import need_extra
 from potok.records.formats.format import Format
 from potok.records.formats.guarded import GuardedFormat
 from potok.records.formats.options import with_options
@@ -29,6 +30,8 @@ _FORMATS = {
     "windowed": ("windowed", "WindowedFormat"),
     "session": ("windowed", "SessionFormat"),
 }
+
+_EXTRAS = {"avro": "avro", "protobuf": "protobuf", "protobuf_nosr": "protobuf"}
 
 _ALIASES = {
     "csv": "delimited",
@@ -63,6 +66,8 @@ def unguarded(name: str) -> Format:
     wanted = canonical_name(plain)
     if wanted not in _FORMATS:
         raise SchemaError(f'there is no format "{plain}"', hint=f"use one of {', '.join(_FORMATS)}")
+    if wanted in _EXTRAS:
+        need_extra(f"the format {wanted}", _EXTRAS[wanted])
     module, attribute = _FORMATS[wanted]
     found = getattr(import_module(f"potok.records.formats.{module}"), attribute)
     if options:

@@ -8,8 +8,8 @@ from typing import ClassVar
 import pyarrow as pa
 
 from potok.errors import TopologyError
+from potok.extras import need_extra
 from potok.records.formats.format import Column
-from potok.sinks.errors import SinkDriverMissing
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.json_bodies import null_values
 from potok.sinks.postgres.columns import THERE, TableColumn, column_texts, null_keys, table_columns
@@ -38,6 +38,7 @@ class PostgresTarget(SinkSpec):
         return f'table "{self.table}" at {address_of(self.url)}'
 
     def check(self, types: Types, guarantee: Guarantee) -> None:
+        need_extra("to_postgres", "postgres")
         if self.url.partition(":")[0] not in SCHEMES:
             raise TopologyError("this is no PostgreSQL server", hint='write "postgresql://user@localhost/shop"')
         clear_url(self.url)
@@ -63,10 +64,8 @@ class PostgresTarget(SinkSpec):
         return Prepared(_struct(keys), _struct(values, there), failures)
 
     def open(self, opening: Opening) -> SinkWriter:
-        try:
-            from potok.sinks.postgres.writer import PostgresWriter
-        except ImportError as error:
-            raise SinkDriverMissing("to_postgres", "postgres") from error
+        from potok.sinks.postgres.writer import PostgresWriter  # which loads the driver
+
         return PostgresWriter(self, opening)
 
 

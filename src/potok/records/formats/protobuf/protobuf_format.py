@@ -16,7 +16,8 @@ from potok.records.conversion.binary_rules import COUNTED
 from potok.records.conversion.convert import MisfitError
 from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
-from potok.records.formats.protobuf.schema import NULLS, known_message, message_class
+from potok.records.formats.protobuf.nulls import NULLS
+from potok.records.formats.protobuf.schema import known_message, message_class
 from potok.records.formats.protobuf.write import struct_writer
 from potok.records.rows import column_of, rows_of
 from potok.records.schemas.declared_schema import declared_schema

@@ -38,10 +38,6 @@ _KNOWN: dict[str, list[int]] = {
 _WRAPPERS = {f"Wrapper{kind}": kind for _, kind in _PRIMITIVES}
 """The messages of `google.protobuf.Int32Value` and the others, whose first field holds the value."""
 
-NULLS = ("optional", "wrapper", "default")
-"""How a null scalar is written: by a field that is `optional`, by a wrapper message, or not at all, so that it is
-read as the default of its type: 0, false, or empty."""
-
 
 @lru_cache(maxsize=64)
 def message_class(arrow: pa.DataType, nulls: str = "optional") -> Any:

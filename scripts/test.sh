@@ -1,5 +1,5 @@
 #!/bin/sh
-# Check format, lint and types, then run the tests, those without Spark first. Arguments are passed to pytest.
+# Check format and lint, then run the type checker beside the tests. Arguments are passed to pytest.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -10,11 +10,23 @@ if [ "${CI:-}" = true ]; then
   ./scripts/install-browser.sh
   ./scripts/servers.sh
 fi
-./scripts/check.sh
+./scripts/check.sh format
+./scripts/check.sh lint
+types=$(mktemp)
+trap 'rm -f "$types"' EXIT
+./scripts/check.sh types >"$types" 2>&1 &
+checking=$!
 printf '\n== tests\n'
 if [ $# -eq 0 ]; then
   .venv/bin/python tests/class_archive.py
   set -- -n 2 --dist loadgroup --no-loadscope-reorder
 fi
-.venv/bin/python -m pytest "$@"
+failed=
+.venv/bin/python -m pytest "$@" || failed="$failed tests"
+wait "$checking" || failed="$failed types"
+cat "$types"
+if [ -n "$failed" ]; then
+  printf '\nfailed:%s\n' "$failed" >&2
+  exit 1
+fi
 printf '\nformat, lint, types and tests: all passed\n'

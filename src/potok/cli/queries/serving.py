@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from potok.errors import SetupError
+from potok.extras import need_extra
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -52,6 +53,7 @@ def served_tables(
     origins: Collection[str] = (),
 ) -> Iterator[Server]:
     """Serve the tables of queries, whoever runs these; a query that has not begun has no tables yet."""
+    need_extra("serving tables", "server")
     from potok.server.access.tokens import Tokens
     from potok.server.server import Server
     from potok.statements.query_tables import QueryTables

@@ -48,11 +48,11 @@ class TimeIsOver(QueryError):
 
 
 class NobodyWaits(TimeIsOver):
-    """The client has left before its answer was there."""
+    """The client disconnected before its answer was ready."""
 
 
 class Stop:
-    """Tells work in other threads that nobody waits for it; what was asked once stays asked."""
+    """Signals work in other threads that its client is gone. A request to stop cannot be withdrawn."""
 
     __slots__ = ("is_asked",)
 
@@ -86,8 +86,8 @@ _work = _Work()
 
 
 def until(end: float, work: Callable[[], T], stop: Stop | None = None) -> T:
-    """Do work of this thread that may not continue after an instant of the monotonic clock, nor once it is asked to
-    stop. Inside other such work the earlier end counts."""
+    """Run the work of this thread with a deadline on the monotonic clock and a stop signal. The earlier of nested
+    deadlines counts."""
     outer, outer_stop = _work.end, _work.stop
     _work.end = end if outer is None else min(end, outer)
     _work.stop = stop or outer_stop
@@ -99,7 +99,7 @@ def until(end: float, work: Callable[[], T], stop: Stop | None = None) -> T:
 
 
 def check_time() -> None:
-    """Raise if the time of this thread's work is over, or if nobody waits for it any more."""
+    """Raise if the deadline of this thread has passed or its client is gone."""
     work = _work
     if work.end is not None and time.monotonic() > work.end:
         raise TimeIsOver
@@ -151,7 +151,7 @@ class allowance:  # noqa: N801 - used as `with allowance():`, once for every col
 
 
 def spent() -> int:
-    """How many bytes are counted, after a look at the clock."""
+    """Return how many bytes are counted, after checking the deadline."""
     check_time()
     return _work.spent
 

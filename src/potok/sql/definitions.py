@@ -19,7 +19,7 @@ from potok.sql.with_clause import Options
 
 
 def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceColumn, ...]:
-    """The columns of a statement, checked: names once, keys as the kind of source wants them."""
+    """Check the columns of a statement: unique names, and the right kind of key."""
     found: list[SourceColumn] = []
     if not statement.columns:
         hint = (
@@ -75,7 +75,7 @@ def _check_role(column: ast.ColumnDefinition, statement: ast.CreateSource) -> No
 
 
 def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties: Properties = NO_PROPERTIES) -> Source:
-    """The source that a CREATE statement with columns stands for."""
+    """Return the source that a CREATE statement with columns declares."""
     options = Options.of(statement.properties, statement.at)
     if not options.text("KAFKA_TOPIC"):
         hint = f"add WITH (KAFKA_TOPIC = '{statement.name.lower()}', VALUE_FORMAT = 'JSON')"
@@ -110,7 +110,7 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
 
 
 def altered(source: Source, statement: ast.AlterSource, catalog: Catalog) -> Source:
-    """A source with the columns that ALTER adds to its value."""
+    """Return a source with the columns that ALTER adds to its value."""
     columns = list(source.columns)
     for column in statement.columns:
         if source.column(column.name) is not None:
@@ -127,7 +127,7 @@ def altered(source: Source, statement: ast.AlterSource, catalog: Catalog) -> Sou
 
 
 def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
-    """The column that WITH takes for the time of records; "" if it names none."""
+    """Return the column with the timestamp of records; "" if WITH names none."""
     name = options.text("TIMESTAMP")
     if not name:
         return ""

@@ -1,4 +1,4 @@
-"""What is wrong with a statement: where, marked in its text, and what to write instead."""
+"""Errors in statements: what is wrong, where in the text, and what to write instead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.errors import PotokError
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A stretch of a script: line and column count from 1."""
+    """A range of a script; line and column count from 1."""
 
     line: int
     column: int
@@ -28,10 +28,10 @@ MOST_COMPARED = 200
 
 
 class SqlError(PotokError):
-    """A statement that cannot be parsed, checked or run.
+    """A statement that cannot be parsed, checked or executed.
 
-    Whoever raises it knows the place; whoever has the text adds it with `in_text`, and the message shows the line with
-    the wrong part marked.
+    It is raised with a position; `in_text` adds the line of the script, which the message shows with the wrong part
+    underlined.
     """
 
     def __init__(self, message: str, *, hint: str = "", place: Place | None = None) -> None:
@@ -42,12 +42,12 @@ class SqlError(PotokError):
         """How many characters of a long line precede `line_text`."""
 
     def in_text(self, text: str) -> SqlError:
-        """The same error, with the line that it is about."""
+        """Return the same error with the line that it is about."""
         lines = text.splitlines()
         if self.place is not None and not self.line_text and 0 < self.place.line <= len(lines):
             line = lines[self.place.line - 1]
             self.skipped = 0 if len(line) <= LONG_LINE else max(0, self.place.column - 1 - LONG_LINE // 4)
-            # A half character is shown as one character, so that the marks stand right.
+            # A lone surrogate is shown as one character, so that the underline is aligned.
             self.line_text = line[self.skipped : self.skipped + LONG_LINE].encode("utf-8", "replace").decode()
         return self
 
@@ -81,7 +81,7 @@ def _shortened(text: str) -> str:
 
 
 class SyntaxMistake(SqlError):
-    """Text that is no statement."""
+    """Text that cannot be parsed."""
 
 
 class UnknownName(SqlError):
@@ -89,15 +89,15 @@ class UnknownName(SqlError):
 
 
 class TypeMistake(SqlError):
-    """An expression whose parts do not fit together."""
+    """An expression whose parts have incompatible types."""
 
 
 class Refused(SqlError):
-    """A statement that is well-formed and cannot mean anything, or means something that is not allowed."""
+    """A valid statement that is not allowed or has no meaning."""
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """`did you mean X?`, or "" if nothing is near."""
+    """Return `did you mean X?`, or "" if no name is similar."""
     by_fold = {candidate.upper(): candidate for candidate in itertools.islice(known, 10_000)}
     near = similar(name.upper(), by_fold, 0.6)
     return f"did you mean {by_fold[near]}?" if near else ""

@@ -1,4 +1,4 @@
-"""The physical forms of a SELECT, and the clauses that each of them refuses."""
+"""The physical forms of a SELECT, and the clauses that each of them rejects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Form(Enum):
 
 
 def check_clauses(query: ast.Select, form: Form, properties: Properties) -> None:
-    """Raise if a clause has no meaning in this form, whatever the sources are."""
+    """Raise if a clause is not supported in this form, whatever the sources are."""
     if form is Form.PULL:
         _check_pull(query, properties)
     else:

@@ -1,4 +1,4 @@
-"""Aggregates: what a query groups by, what it aggregates, and what the columns behind that are."""
+"""Analyse GROUP BY: the grouping expressions, the aggregates, and the columns of the result."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ NESTED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Aggregated:
-    """An aggregate of a query: the call as it was written, its columns, and how it is computed."""
+    """An aggregate of a query: the call, its columns, and how it is computed."""
 
     call: ast.Call
     arguments: tuple[Typed, ...]
     how: AggregateCall
     name: str
-    """The field in which the result is kept."""
+    """The field that holds the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """What a GROUP BY makes of rows: groups by `keys`, and in each the aggregates."""
+    """A GROUP BY: groups by `keys`, with aggregates for each."""
 
     keys: tuple[tuple[str, Typed], ...]
     aggregates: tuple[Aggregated, ...]
@@ -57,7 +57,7 @@ def is_aggregate(call: ast.Call) -> bool:
 
 
 def aggregate_calls(query: ast.Select, items: Sequence[Item]) -> list[ast.Call]:
-    """The aggregates of a query, each once."""
+    """Return the aggregates of a query without duplicates."""
     found: dict[ast.Call, None] = {}
     parts: list[Any] = [item.expression for item in items]
     parts += [query.having] if query.having is not None else []
@@ -69,7 +69,7 @@ def aggregate_calls(query: ast.Select, items: Sequence[Item]) -> list[ast.Call]:
 
 
 def canonical(expression: Any, rows: Rows) -> Any:
-    """The expression with the source of every column written out, so that equal columns are equal."""
+    """Return the expression with every column qualified by its source, so that equal columns compare equal."""
 
     def change(node: Any) -> Any:
         if isinstance(node, ast.Name) and (node.source or node.name not in WINDOW_BOUNDS):
@@ -110,7 +110,7 @@ def group(
 
 
 def check_kept(grouping: Grouping, source: Source) -> None:
-    """Refuse aggregates whose state ksqlDB cannot store in DELIMITED."""
+    """Reject aggregates whose state ksqlDB cannot store in DELIMITED."""
     if source.value_format.partition(";")[0] != "sql_delimited":
         return
     for aggregate in grouping.aggregates:
@@ -122,7 +122,7 @@ def check_kept(grouping: Grouping, source: Source) -> None:
 
 
 def check_forgets(grouping: Grouping) -> None:
-    """Refuse aggregates over a table that cannot take a row back."""
+    """Reject aggregates over a table that cannot undo a row."""
     for aggregate in grouping.aggregates:
         if aggregate.how.fold.undo is None:
             hint = "a row of a table may change or go, and this aggregate cannot forget; aggregate the stream instead"
@@ -131,7 +131,7 @@ def check_forgets(grouping: Grouping) -> None:
 
 
 def grouped_rows(grouping: Grouping, shape: WindowShape | None) -> Rows:
-    """Return the columns behind a GROUP BY: what was grouped by, the bounds of the window, and the aggregates."""
+    """Return the columns after a GROUP BY: the grouping expressions, the window bounds, and the aggregates."""
     fields = [Field(f"group.{name}", "", typed.type, is_key=True) for name, typed in grouping.keys]
     bounds = WINDOW_BOUNDS if shape is not None else ()
     fields += [Field(f"window.{bound}", "", BIGINT, is_key=True) for bound in bounds]
@@ -207,17 +207,17 @@ def _constant(part: ast.Expression) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class GroupScope:
-    """The scope of expressions behind a GROUP BY: what was grouped by, aggregates, and the bounds of the window."""
+    """The scope of expressions after a GROUP BY: grouping expressions, aggregates, and the window bounds."""
 
     rows: Rows
-    """The rows before the grouping, for what names mean."""
+    """The rows before the grouping, for resolving names."""
     grouping: Grouping
     custom_types: Mapping[str, pa.DataType]
     windowed: bool
     group_by: tuple[ast.Expression, ...]
 
     def prepared(self, expression: Any) -> Any:
-        """The expression with names for what was grouped by."""
+        """Replace grouping expressions by their columns."""
         groups = {canonical(g, self.rows): index for index, g in enumerate(self.group_by)}
 
         def change(node: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Times as text: `WHERE ROWTIME >= '2024-01-01T00:00'` compares milliseconds."""
+"""Timestamps as strings: `WHERE ROWTIME >= '2024-01-01T00:00'` compares milliseconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COMPARED = ("=", "<>", "<", "<=", ">", ">=")
 
 
 def with_instants(query: ast.Select) -> ast.Select:
-    """The query with milliseconds in place of the texts that its WHERE compares with times of the system's."""
+    """Replace strings that WHERE compares with ROWTIME or window bounds by milliseconds."""
     return query if query.where is None else replace(query, where=rewritten(query.where, _changed))
 
 

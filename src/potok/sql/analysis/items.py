@@ -1,4 +1,4 @@
-"""The items of a SELECT: stars spelled out, names given to what has none."""
+"""The items of a SELECT: stars expanded, unnamed columns named."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _numbered(name: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A column of the result: its name, and the expression it comes from."""
+    """A column of the result: its name and its expression."""
 
     name: str
     expression: ast.Expression
@@ -57,8 +57,8 @@ class Item:
 def items_of(
     query: ast.Select, rows: Rows, scope: RowScope, names: Names | None = None, *, kept: bool = False
 ) -> list[Item]:
-    """The columns of the result. Those of a result that is `kept` must not be called as the system's are, and the
-    bounds of its windows are in its key."""
+    """Return the columns of the result. Columns of a persistent result (`kept`) must not have reserved names, and its
+    window bounds are in its key."""
     found: list[Item] = []
     names = names or Names(rows)
     for item in query.items:

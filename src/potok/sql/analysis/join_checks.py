@@ -1,4 +1,4 @@
-"""Joins that a query which keeps running cannot compute."""
+"""Reject joins that a continuous query cannot compute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The joins of a SELECT: what is compared, how the sources are joined, and what the rows of the join are called."""
+"""Analyse the joins of a SELECT: conditions, join types, and the columns of the result."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ ROWKEY = "ROWKEY"
 
 
 class How(Enum):
-    """How the rows of two sources meet."""
+    """The kinds of join."""
 
     STREAMS = "streams"
     LOOKUP = "lookup"
     TABLES = "tables"
     FOREIGN_KEY = "foreign key"
     SNAPSHOT = "snapshot"
-    """All rows of both sources, as they are at one time."""
+    """All rows of both sources at one point in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinAnalysis:
-    """One JOIN: what of the rows so far equals what of the rows that come in, and the rows of the result."""
+    """One JOIN: the two sides, the join condition, and the rows of the result."""
 
     kind: ast.JoinKind
     how: How
@@ -151,7 +151,7 @@ def _how(one: Side, other: Side, clause: ast.Join) -> How:
 
 
 def _check_kind(how: How, clause: ast.Join) -> None:
-    """Refuse joins that would preserve rows of a side whose changes produce no results."""
+    """Reject joins that would preserve rows of a side whose changes produce no results."""
     if clause.kind in (ast.JoinKind.INNER, ast.JoinKind.LEFT):
         return
     if how is How.LOOKUP:

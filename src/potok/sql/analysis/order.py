@@ -1,4 +1,4 @@
-"""ORDER BY: by expressions, by the names of columns of the result, or by their numbers."""
+"""ORDER BY expressions, column names or column numbers of the result."""
 
 from __future__ import annotations
 

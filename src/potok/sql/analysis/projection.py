@@ -1,4 +1,4 @@
-"""The result of a SELECT as records: which of its columns are the key, and which are the value."""
+"""Split the result of a SELECT into key and value columns of records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Columns = tuple[tuple[str, Typed], ...]
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """The columns of records. `repartitioned` says that they get another key than the rows have, or none."""
+    """The columns of records. `repartitioned` says that the key changes or is removed."""
 
     keys: Columns
     values: Columns
@@ -37,7 +37,7 @@ class Projection:
 
 
 def project(analysis: Analysis) -> Projection:
-    """Raise the `SqlError` that says why the result of a query cannot be written as records."""
+    """Return the columns of records. Raises `SqlError` if the result of a query cannot be written as records."""
     checked = with_types(list(zip(analysis.items, analysis.shown, strict=True)))
     rows = analysis.rows if analysis.grouping is None else grouped_rows(analysis.grouping, analysis.shape)
     found = _partitioned(analysis, checked) if analysis.partition_by else _under_own_key(analysis, rows, checked)

@@ -1,4 +1,4 @@
-"""The sources of a SELECT: their columns, and which of them a query may read."""
+"""The sources of a SELECT: their columns, and whether the query may read them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RelationAnalysis:
     fields: tuple[Field, ...]
     relation: ast.Relation
     as_of: Typed | None = None
-    """The time of the version to read, of a table that keeps versions."""
+    """The time of the version to read, for a versioned table."""
 
     @property
     def rows(self) -> Rows:
@@ -61,7 +61,7 @@ def relations_of(
 
 
 def _check_formats(query: ast.Select, sources: list[Source]) -> None:
-    """Refuse sources with the value format KAFKA, as ksqlDB does."""
+    """Reject sources with the value format KAFKA, as ksqlDB does."""
     bare = [source for source in sources if source.value_format.partition(";")[0] == _KAFKA]
     if bare and (query.joins or query.group_by):
         clause, place = ("JOIN", query.joins[0].at) if query.joins else ("GROUP BY", query.group_by[0].at)

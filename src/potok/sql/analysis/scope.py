@@ -1,4 +1,4 @@
-"""What the names in a query mean."""
+"""Resolve the names in a query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from potok.sql.types import BIGINT, INT, quoted
 ROWTIME = "ROWTIME"
 WINDOW_BOUNDS = ("WINDOWSTART", "WINDOWEND")
 PSEUDO = {"ROWTIME": BIGINT, "ROWPARTITION": INT, "ROWOFFSET": BIGINT}
-"""Columns that every record has, beside its own."""
+"""Pseudo columns of every record."""
 
 
 def slot_of(source: str, name: str) -> str:
@@ -26,7 +26,7 @@ def slot_of(source: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column in scope. What is `hidden` is not part of `*`."""
+    """A column in scope. `hidden` columns are not part of `*`."""
 
     name: str
     source: str
@@ -36,7 +36,7 @@ class Field:
 
     @property
     def slot(self) -> str:
-        """The name under which a computation is given it."""
+        """The name under which a computation receives the column."""
         return slot_of(self.source, self.name)
 
 
@@ -48,7 +48,7 @@ class Rows:
     fields: tuple[Field, ...]
     window: WindowShape | None = None
     keys: tuple[Field, ...] = ()
-    """The columns of the key, in its order."""
+    """The key columns, in order."""
     joined: bool = False
     equal: tuple[Typed, ...] = ()
     """Expressions that equal the key of a join, the left source's first; a column among them can be selected as the
@@ -69,7 +69,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
-    """The scope of expressions over single records. `replaced` holds calls that stand for columns computed before."""
+    """The scope of expressions over single records. `replaced` maps calls to columns that are already computed."""
 
     rows: Rows
     custom_types: Mapping[str, pa.DataType]
@@ -84,7 +84,7 @@ class RowScope:
 
 
 def resolve(rows: Rows, name: ast.Name) -> Field:
-    """The column that a name means."""
+    """Return the column that a name refers to."""
     found = rows.find(name.name, name.source)
     if len(found) == 1:
         return found[0]
@@ -104,7 +104,7 @@ def resolve(rows: Rows, name: ast.Name) -> Field:
 
 
 def own_fields(rows: Rows) -> Sequence[Field]:
-    """What `*` stands for."""
+    """Return the columns of `*`."""
     return [field for field in rows.fields if not field.hidden]
 
 

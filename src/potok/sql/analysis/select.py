@@ -1,7 +1,7 @@
-"""The analysis of a SELECT: every name resolved, every expression typed, every clause checked.
+"""Analyse a SELECT: resolve names, type expressions, check clauses.
 
-A query has three physical forms: a topology that writes a topic, records that are read as they are appended, and rows
-that are read at once. They differ in what they refuse and in how they compute, and share this analysis.
+A query has three physical forms: a topology that writes a topic, records that are processed as they are appended, and
+rows that are read at once. They differ in what they reject and in how they compute, and share this analysis.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from potok.topology.nodes import Window
 
 @dataclass(frozen=True, slots=True)
 class PartitionPart:
-    """An expression of PARTITION BY, and the name of its column in the key if it is not selected."""
+    """An expression of PARTITION BY, and the name of its key column if it is not selected."""
 
     expression: ast.Expression
     typed: Typed
@@ -52,7 +52,7 @@ class PartitionPart:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A checked SELECT. Columns are referred to by the slots of `rows`, or behind a GROUP BY by those of `grouping`."""
+    """An analysed SELECT. Expressions refer to the slots of `rows`, or after a GROUP BY to those of `grouping`."""
 
     form: Form
     query: ast.Select
@@ -63,19 +63,19 @@ class Analysis:
     where: Typed | None
     items: tuple[Item, ...]
     lists: tuple[tuple[ast.Call, Typed], ...]
-    """Table functions: each item of their lists becomes a row, under the slots `exploded.0`, `exploded.1`..."""
+    """Table functions: each element of their lists becomes a row, under the slots `exploded.0`, `exploded.1`..."""
     grouping: Grouping | None
     shape: WindowShape | None
     window: Window | None
     having: Typed | None
     shown: tuple[Typed, ...]
-    """What the items compute, in their order."""
+    """The expressions of the items, in order."""
     partition_by: tuple[PartitionPart, ...]
     order: tuple[Order, ...]
 
 
 def analyse(catalog: Catalog, query: ast.Select, form: Form, properties: Properties = NO_PROPERTIES) -> Analysis:
-    """Raise the `SqlError` that says why a query cannot be executed in this form."""
+    """Analyse a SELECT. Raises `SqlError` if the query cannot be executed in this form."""
     query = with_instants(query)
     check_clauses(query, form, properties)
     relations = relations_of(catalog, query, form, properties)
@@ -112,7 +112,7 @@ def _where(query: ast.Select, condition: ast.Expression, scope: RowScope, form: 
 
 
 def _check_key_lists(condition: ast.Expression, scope: RowScope) -> None:
-    """Check the items of IN over a key like `=`: neither NULL nor another type is allowed."""
+    """Check the elements of IN over a key like `=`: neither NULL nor another type is allowed."""
     keys = {field.slot for field in scope.rows.fields if field.is_key}
     for part in walk(condition):
         if isinstance(part, ast.In) and not part.negated and isinstance(part.operand, ast.Name):
@@ -197,6 +197,6 @@ def _check_continuous_groups(found: Analysis, grouping: Grouping) -> None:
 
 
 def is_group(item: Item, found: Analysis) -> bool:
-    """Whether an item is an expression of GROUP BY."""
+    """Return whether an item is an expression of GROUP BY."""
     parts = [canonical(part, found.rows) for part in found.query.group_by]
     return canonical(item.expression, found.rows) in parts

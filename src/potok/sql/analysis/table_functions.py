@@ -1,4 +1,4 @@
-"""Table functions of a SELECT: each item of the lists that they compute becomes a row."""
+"""Table functions of a SELECT: each element of the lists that they return becomes a row."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table_calls(node: Any) -> list[ast.Call]:
 
 
 def exploded_slot(index: int) -> str:
-    """Return the name under which a computation is given the items of a list."""
+    """Return the slot of the elements of a list."""
     return f"exploded.{index}"
 
 
@@ -45,7 +45,7 @@ def _list_of(call: ast.Call, scope: RowScope) -> Typed:
 
 
 def items_of_lists(lists: Sequence[tuple[ast.Call, Typed]]) -> Mapping[ast.Call, Typed]:
-    """Return the columns that table functions stand for."""
+    """Return the columns of table functions."""
     return {
         call: ColumnRef(made.type.value_type, exploded_slot(index), shown=show(call))
         for index, (call, made) in enumerate(lists)

@@ -1,4 +1,4 @@
-"""Window clauses as windows of a topology."""
+"""Convert window clauses to windows of a topology."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from potok.sql.syntax import ast
 from potok.topology.nodes.windows import DEFAULT_RETENTION, Window, hopping, session, tumbling
 
 DEFAULT_GRACE = days(1)
-"""The default grace, as in ksqlDB. It delays nothing: results are emitted at once, and updated by late records. Final
-results would wait for it, so their default is no grace, as in ksqlDB."""
+"""The default grace, as in ksqlDB. It does not delay results, which late records update. EMIT FINAL waits for it, so
+its default is no grace, as in ksqlDB."""
 
 
 def shape_of(clause: ast.WindowClause) -> WindowShape:

@@ -1,4 +1,4 @@
-"""`+ - * / %` over columns, as Java computes them: integers wrap, doubles know infinity, decimals round half up."""
+"""`+ - * / %` over columns with Java semantics: integers wrap, doubles overflow to infinity, decimals round half up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BY_ZERO: Final = "division by zero"
 
 
 def calculate(op: str, left: Values, right: Values, rows: int, result: pa.DataType, context: Context) -> Values:
-    """The operator of two columns, one of which may be a scalar. Division by zero is NULL, and noted."""
+    """Apply an operator to two columns, one of which may be a scalar. Division by zero is NULL and reported."""
     if result == VARCHAR:
         for part in (left, right):
             reserve_spread(part, rows)
@@ -50,7 +50,7 @@ def negate(operand: Values) -> Values:
 
 
 def _without_zeros(left: Values, right: Values, rows: int, context: Context) -> Values:
-    """The divisors, NULL where they are zero."""
+    """Return the divisors, NULL where they are zero."""
     zero = pc.equal(right, pa.scalar(0, right.type))
     if pc.any(zero).as_py() if isinstance(zero, pa.Array) else zero.as_py():
         note(context, pc.and_(spread(zero, rows), spread(pc.is_valid(left), rows)), BY_ZERO)
@@ -59,7 +59,7 @@ def _without_zeros(left: Values, right: Values, rows: int, context: Context) -> 
 
 
 def _quotient(left: Values, right: Values, type_: pa.DataType) -> Values:
-    """Truncated towards zero. The least number divided by -1 wraps to itself; Arrow makes it 0."""
+    """Divide, truncating towards zero. The smallest number divided by -1 wraps to itself; Arrow returns 0."""
     found = pc.divide(left, right)
     if isinstance(right, pa.Scalar) and right.as_py() != -1:
         return found
@@ -98,7 +98,7 @@ def _decimals(op: str, left: Values, right: Values, rows: int, result: pa.DataTy
 
 
 def _exact(op: str, left: pa.DataType, right: pa.DataType) -> tuple[int, int] | None:
-    """Precision and scale of what Arrow computes; None where it would need too many digits."""
+    """Return the precision and scale of Arrow's result; None if it would need too many digits."""
     if op == "*":
         precision, scale = left.precision + right.precision + 1, left.scale + right.scale
     else:
@@ -108,8 +108,8 @@ def _exact(op: str, left: pa.DataType, right: pa.DataType) -> tuple[int, int] | 
 
 
 def _divided(left: Values, right: Values, result: pa.DataType) -> pa.Array | None:
-    """A quotient with one digit more than asked for, cut off by Arrow, then rounded: the same as rounding it at once.
-    None where Arrow would need too many digits, or where the result may have more than its type."""
+    """Divide with one more digit than required, truncated by Arrow, then round: the same as rounding directly. None if
+    Arrow would need too many digits, or if the result may exceed its type."""
     (precision, scale), divisor = (left.type.precision, left.type.scale), right.type
     if precision - scale + divisor.scale + max(6, scale + divisor.precision + 1) > MAX_PRECISION:
         return None

@@ -1,4 +1,4 @@
-"""Calls of functions: which overload is meant, and what its lambdas are called with."""
+"""Function calls: resolve the overload, and type its lambdas."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from potok.sql.syntax import ast
 from potok.sql.types import BIGINT, DATE, DOUBLE, INT, NULL, TIME, TIMESTAMP, VARCHAR, quoted, type_name
 
 UNIT_FIRST: Final = frozenset({"DATEADD", "DATESUB", "TIMEADD", "TIMESUB", "TIMESTAMPADD", "TIMESTAMPSUB"})
-"""Functions whose first argument is a bare word."""
+"""Functions whose first argument is a keyword."""
 UNITS: Final = ("MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS")
-"""The words that it may be, also without the S."""
+"""The keywords for units of time, also without the S."""
 _RANKS: Final = {INT: 1, BIGINT: 2, DOUBLE: 4}
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """An overload that takes the arguments, and how far they have to be cast for it."""
+    """An overload that accepts the arguments, and the cost of its casts."""
 
     number: int
     accepted: Accepted
@@ -62,7 +62,7 @@ def call(node: ast.Call, checker: Checker, _: pa.DataType | None) -> Typed:
 
 
 def resolved(node: ast.Call, function: ScalarFunction | TableFunction, checker: Checker) -> nodes.FunctionCall:
-    """A call with the overload that needs the fewest casts; of equals, the first."""
+    """Return a call with the overload that needs the fewest casts, the first one of equals."""
     arguments = [_argument(node, at, part, checker) for at, part in enumerate(node.arguments)]
     fits = _fits(node, function, arguments, checker)
     for timed in _with_times(arguments) if not fits else ():
@@ -111,7 +111,7 @@ def _time_of(text: Typed, type_: pa.DataType) -> Typed | None:
 
 
 def _argument(node: ast.Call, at: int, part: ast.Expression, checker: Checker) -> Typed | None:
-    """None for a lambda: what it is depends on the overload."""
+    """Return None for a lambda, whose type depends on the overload."""
     if isinstance(part, ast.Lambda):
         return None
     if at == 0 and node.name in UNIT_FIRST and isinstance(part, ast.Name) and not part.source:
@@ -183,7 +183,8 @@ def _cast_argument(argument: Typed, to: pa.DataType | LambdaShape, node: ast.Exp
 
 
 def _distance(given: Types, wanted: Types) -> int:
-    """0 if nothing is cast. NULL fits everything; a decimal of another scale is nearer than another kind of number."""
+    """Return the cost of a cast, 0 if none is needed. NULL fits everything; a decimal of another scale is closer than
+    another kind of number."""
     total = 0
     for one, other in zip(given, wanted, strict=True):
         if isinstance(one, LambdaShape) or isinstance(other, LambdaShape) or one in (other, NULL):

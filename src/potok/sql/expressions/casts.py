@@ -17,7 +17,7 @@ __all__ = ["can_cast", "cast_column", "implicit"]
 
 
 def can_cast(from_: pa.DataType, to: pa.DataType) -> bool:
-    """Whether CAST(x AS to) may be written for an x of this type."""
+    """Return whether CAST(x AS to) is allowed for an x of this type."""
     if from_ in (to, NULL):
         return True
     if to == VARCHAR:
@@ -37,7 +37,8 @@ def can_cast(from_: pa.DataType, to: pa.DataType) -> bool:
 
 
 def cast_column(column: pa.Array, to: pa.DataType, context: Context) -> pa.Array:
-    """An explicit cast. A value that has no counterpart is NULL, and noted; TypeError if the types cannot be cast."""
+    """Cast a column explicitly. A value that cannot be converted is NULL and reported; TypeError if the types cannot be
+    cast."""
     from_ = column.type
     if from_ == to:
         return column
@@ -58,7 +59,7 @@ def cast_column(column: pa.Array, to: pa.DataType, context: Context) -> pa.Array
     if pa.types.is_struct(from_) and pa.types.is_struct(to):
         return _cast_struct(column, to, context)
     if (from_, to) == (TIMESTAMP, TIME):
-        # The time of day is rounded towards the past, and Arrow refuses to round unless it is told to.
+        # The time of day is rounded down, which Arrow only does on request.
         return pc.cast(pc.cast(column, pa.time64("us")), TIME, safe=False)
     return pc.cast(column, to, safe=False)
 
@@ -103,8 +104,7 @@ def _cast_elements(values: pa.Array, to: pa.DataType, offsets: pa.Array, context
 
 
 def compact(column: pa.Array) -> pa.Array:
-    """A list or map column whose elements are exactly those of its rows: no slice of a longer one, nothing hidden
-    behind a NULL."""
+    """Return a list or map column with exactly the elements of its rows: not a slice, and nothing under a NULL."""
     offsets = column.offsets
     whole = column.offset == 0 and len(column) > 0 and offsets[0].as_py() == 0
     elements = column.keys if pa.types.is_map(column.type) else column.values

@@ -1,4 +1,4 @@
-"""Expressions checked against what is in scope: every part gets its type, and every cast is spelled out."""
+"""Check expressions against a scope: resolve types, and make implicit casts explicit."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from potok.sql.types import BOOLEAN, NULL, type_name
 
 
 def check(expression: ast.Expression, scope: Scope, *, to: pa.DataType | None = None) -> Typed:
-    """A checked expression, implicitly cast to a type if one is given. Raises the `SqlError` that says what is wrong.
+    """Check an expression, with an implicit cast to a type if one is given. Raises `SqlError`.
 
-    A bare NULL has the type NULL unless `to` says which.
+    An untyped NULL has the type NULL unless `to` is given.
     """
     found = Checker(scope, _RULES).visit(expression, to)
     return found if to is None else implied(found, to, expression)
 
 
 def check_table_function(call: ast.Call, scope: Scope) -> nodes.FunctionCall:
-    """A call of a table function, where one may stand. What it computes are arrays."""
+    """Check a call of a table function, which returns arrays."""
     function = function_named(call.name)
     if not isinstance(function, TableFunction):
         raise TypeMistake(f"{call.name} is no table function", place=call.at)

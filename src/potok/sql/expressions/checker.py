@@ -1,4 +1,4 @@
-"""What every rule of checking needs: the scope, the parameters of the lambdas around, and a way to check the parts."""
+"""The context of checking: the scope, the parameters of the enclosing lambdas, and a function to check parts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.sql.expressions.typed import Scope, Typed
 from potok.sql.syntax import ast
 
 Rule = Callable[[Any, "Checker", "pa.DataType | None"], Typed]
-"""Checks a node; the type is the one that would be welcome, for nodes that have none by themselves."""
+"""Checks a node; the type is a preference for nodes that have no type of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,5 +25,5 @@ class Checker:
         return self.rules[type(node)](node, self, wanted)
 
     def inside(self, parameters: Mapping[str, pa.DataType]) -> Checker:
-        """The checker for the body of a lambda."""
+        """Return the checker for the body of a lambda."""
         return replace(self, parameters={**self.parameters, **parameters})

@@ -1,4 +1,4 @@
-"""Comparisons over columns. As in ksqlDB, what is compared to NULL is false: only IS DISTINCT FROM sees the NULL."""
+"""Comparisons over columns. As in ksqlDB, a comparison with NULL is false, except IS DISTINCT FROM."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def compare(op: str, left: Values, right: Values, rows: int) -> Values:
 
 
 def raw_compare(op: str, left: Values, right: Values, rows: int) -> Values:
-    """NULL where a side is NULL."""
+    """Compare; NULL where a side is NULL."""
     if pa.types.is_nested(left.type):
         return _compare_nested(op, spread(left, rows), spread(right, rows))
     if pa.types.is_decimal(left.type) and left.type != right.type:
@@ -45,14 +45,14 @@ def raw_compare(op: str, left: Values, right: Values, rows: int) -> Values:
 
 
 def _wide(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """A type for two decimals, also where 38 digits do not hold both."""
+    """Return a common type for two decimals, even if 38 digits are not enough for both."""
     scale = max(left.scale, right.scale)
     precision = scale + max(left.precision - left.scale, right.precision - right.scale)
     return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
 
 
 def known(truth: Values) -> Values:
-    """False in place of NULL."""
+    """Replace NULL by false."""
     if isinstance(truth, pa.Scalar):
         return truth if truth.is_valid else pa.scalar(False)
     return pc.fill_null(truth, False) if truth.null_count else truth
@@ -63,7 +63,7 @@ def between(operand: Values, low: Values, high: Values, rows: int) -> Values:
 
 
 def listed(operand: Values, items: list[Values], rows: int) -> Values:
-    """IN. NULL is in no list, and a NULL in the list is like nothing."""
+    """Compute IN. NULL is in no list, and a NULL in the list equals nothing."""
     if all(isinstance(item, pa.Scalar) for item in items) and not pa.types.is_nested(operand.type):
         values = pa.array([item.as_py() for item in items if item.is_valid], operand.type)
         return pc.is_in(operand, value_set=values, skip_nulls=True)
@@ -74,7 +74,7 @@ def listed(operand: Values, items: list[Values], rows: int) -> Values:
 
 
 def _compare_nested(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
-    """Arrow compares neither arrays nor maps nor structs. Inside of them NULL is like NULL."""
+    """Compare arrays, maps or structs, which Arrow does not support. Inside of them, NULL equals NULL."""
     wanted = op == "="
     reserve_objects((left, right))
     pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
@@ -86,7 +86,7 @@ def _compare_nested(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
 
 
 def plain(value: Any, type_: pa.DataType) -> Any:
-    """A value of which Python's == says whether it is the same: the order in a map means nothing."""
+    """Return a value that Python's == compares correctly: the order of map entries is irrelevant."""
     if value is None:
         return None
     if pa.types.is_list(type_):
@@ -99,7 +99,7 @@ def plain(value: Any, type_: pa.DataType) -> Any:
 
 
 def like(operand: Values, pattern: Values, escape: str, rows: int, context: Context) -> Values:
-    """`%` is any text and `_` any character, line breaks too. NULL gives NULL."""
+    """Compute LIKE: `%` matches any text and `_` any character, including line breaks. NULL gives NULL."""
     if isinstance(pattern, pa.Scalar):
         if not pattern.is_valid:
             return pa.scalar(None, BOOLEAN)

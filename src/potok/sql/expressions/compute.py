@@ -1,4 +1,4 @@
-"""Checked expressions computed over whole columns, with Arrow's kernels wherever they mean the same."""
+"""Compute checked expressions over columns, with Arrow kernels where the semantics agree."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def compute(expression: Typed, columns: Mapping[str, pa.Array], rows: int, conte
 
 
 def evaluate(expression: Typed, frame: Frame) -> Values:
-    """The values for a frame; a scalar stands for the same value in every row."""
+    """Compute the values for a frame; a scalar is the value of every row."""
     kind = type(expression)
     rule = _RULES[kind]
     if kind in _GIVEN:
@@ -64,7 +64,7 @@ def evaluate(expression: Typed, frame: Frame) -> Values:
 
 
 def _makes_rows(expression: Typed) -> bool:
-    """Whether it is a table function, whose values are the elements of its lists."""
+    """Return whether it is a table function, whose values are the elements of its lists."""
     return isinstance(expression, nodes.FunctionCall) and isinstance(
         all_functions().get(expression.name), TableFunction
     )
@@ -108,8 +108,8 @@ def _element(part: Typed, frame: Frame) -> Values:
 
 
 def _operand(part: Typed, frame: Frame) -> Values:
-    """The values of a part whose parent tells NULL from a value. NULL in arithmetic or logic is a failure there, as in
-    ksqlDB, which unboxes what it computes with: `COALESCE(a + 1, 0)` is NULL where `a` is."""
+    """Compute a part whose parent distinguishes NULL from a value. There, NULL in arithmetic or logic is a failure, as
+    in ksqlDB, which unboxes its operands: `COALESCE(a + 1, 0)` is NULL where `a` is."""
     found = evaluate(part, frame)
     if _fails_on_null(part):
         frame.note_nulls(found)
@@ -117,7 +117,7 @@ def _operand(part: Typed, frame: Frame) -> Values:
 
 
 def _fails_on_null(part: Typed) -> bool:
-    """Whether NULL can only come of an operand that is NULL."""
+    """Return whether NULL can only result from a NULL operand."""
     while isinstance(part, nodes.CastTo) and not part.contains:
         part = part.operand
     return isinstance(part, _UNBOXING) and part.type != VARCHAR
@@ -137,7 +137,7 @@ def _compare(node: nodes.Compare, frame: Frame) -> Values:
     aside = frame.aside() if _fails_on_null(node.right) else frame
     right = _operand(node.right, aside)
     if aside is not frame:
-        # The right side is not looked at where the left one is NULL.
+        # The right side is not evaluated where the left one is NULL.
         frame.merge(aside, pc.is_valid(left))
     return comparing.compare(node.op, left, right, frame.rows)
 
@@ -163,7 +163,8 @@ def _maybe_not(truth: Values, negated: bool) -> Values:
 
 
 def _logic(node: nodes.Logic, frame: Frame) -> Values:
-    """As Java's && and ||: the right side counts only where the left one has not decided; NULL decides nothing."""
+    """Compute AND and OR like Java's && and ||: the right side counts only where the left one does not decide; NULL
+    does not decide."""
     left, aside = evaluate(node.left, frame), frame.aside()
     right = evaluate(node.right, aside)
     deciding = pa.scalar(node.op == "OR")
@@ -191,7 +192,7 @@ def _choice(node: nodes.Choice, frame: Frame) -> Values:
 
 
 def _choice_at_once(node: nodes.Choice, frame: Frame) -> Values:
-    """Every branch is computed for all rows."""
+    """Compute CASE with every branch computed for all rows."""
     found = _operand(node.otherwise, frame)
     for condition, result in reversed(node.whens):
         mask, chosen = _condition(condition, frame), _operand(result, frame)
@@ -202,14 +203,14 @@ def _choice_at_once(node: nodes.Choice, frame: Frame) -> Values:
 
 
 def _condition(part: Typed, frame: Frame) -> Values:
-    """The condition of a branch: NULL fails."""
+    """Compute the condition of a branch: NULL is a failure."""
     found = evaluate(part, frame)
     frame.note_nulls(found)
     return comparing.known(found)
 
 
 def _choice_by_rows(node: nodes.Choice, frame: Frame) -> pa.Array:
-    """Each branch is computed for the rows that reach it, and for no others."""
+    """Compute CASE with each branch computed only for the rows that reach it."""
     left, places, pieces = np.arange(frame.rows), [], []
     for condition, result in (*node.whens, (nodes.TRUE, node.otherwise)):
         here = frame.at(pa.array(left))
@@ -277,7 +278,7 @@ def _argument(part: Typed, frame: Frame) -> Values:
 def _call_where_small(
     overload: Overload, arguments: Sequence[Any], sizes: Ints, result: pa.DataType, context: Context
 ) -> pa.Array:
-    """Call a function whose results may be large: a row whose result would be too large is NULL, and not computed."""
+    """Call a function whose results may be large: a row whose result would be too large is NULL and not computed."""
     large = sizes > LARGEST_VALUE
     reserve(int(sizes[~large].sum()))
     if not large.any():
@@ -305,7 +306,7 @@ def _lambda(node: nodes.LambdaOf, frame: Frame) -> Callable[[Sequence[pa.Array],
 
 
 def overload_of(node: nodes.FunctionCall) -> Overload:
-    """The overload that a call was checked against."""
+    """Return the overload that a call was checked against."""
     if node.overload is not None:
         return node.overload
     function = all_functions()[node.name]
@@ -338,10 +339,10 @@ _SELDOM_FAILS = frozenset(
         nodes.Field,
     }
 )
-"""Parts that fail for NULL at most, and are computed for every row at less cost than for some."""
+"""Parts that fail at most for NULL, and cost less for all rows than for some."""
 
 _UNBOXING = (nodes.Arithmetic, nodes.Negate, nodes.Not, nodes.Logic, nodes.Matches)
-"""Parts that cannot be computed where an operand is NULL."""
+"""Parts that cannot be computed if an operand is NULL."""
 
 _RULES: dict[type[Typed], Callable[[Any, Frame], Values]] = {
     nodes.Constant: _constant,

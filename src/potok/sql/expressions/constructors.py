@@ -1,4 +1,4 @@
-"""Arrays, maps and structs: put together, and taken apart by position, key and name."""
+"""Check constructors of arrays, maps and structs, and access to their elements."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _alike(
     example: str,
     node: ast.Node,
 ) -> list[Typed]:
-    """Elements of one type: the one that is wanted if they all can have it, else their common type."""
+    """Return elements of one type: the preferred one if they all fit, else their common type."""
     if wanted is not None:
         found = [checker.visit(part, wanted) for part in parts]
         try:

@@ -1,4 +1,4 @@
-"""Arrays, maps and structs over columns: taken apart by position, key and name, and put together."""
+"""Compute arrays, maps and structs, and access to their elements, over columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.sql.types import NULL_KEY, VARCHAR
 
 
 def item(lists: pa.Array, index: Values, rows: int) -> pa.Array:
-    """The item at each index, from 1 on or from the end; NULL where there is none."""
+    """Return the element at each index, counted from 1 or from the end; NULL if there is none."""
     lists = compact(lists)
     at = spread(index, rows)
     missing = pc.or_(lists.is_null(), at.is_null()).to_numpy(zero_copy_only=False)
@@ -30,7 +30,7 @@ def item(lists: pa.Array, index: Values, rows: int) -> pa.Array:
 
 
 def lookup(maps: pa.Array, key: Values, rows: int) -> pa.Array:
-    """The value for each key; NULL where there is none."""
+    """Return the value for each key; NULL if there is none."""
     maps = compact(maps)
     offsets = maps.offsets.to_numpy()
     owner = np.repeat(np.arange(rows), np.diff(offsets))
@@ -57,8 +57,8 @@ def make_array(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Arr
 def make_map(
     keys: Sequence[Values], items: Sequence[Values], type_: pa.DataType, rows: int, context: Context
 ) -> pa.Array:
-    """The last one of duplicate keys wins. A NULL among string keys is 'null', as ksqlDB writes it; among other keys it
-    makes the row NULL, and is reported."""
+    """Build maps. The last one of duplicate keys wins. A NULL among string keys is 'null', as in ksqlDB; among other
+    keys it makes the row NULL and is reported."""
     if type_.key_type == VARCHAR:
         keys = [pc.fill_null(key, NULL_KEY) for key in keys]
     if all(isinstance(key, pa.Scalar) and key.is_valid for key in keys):

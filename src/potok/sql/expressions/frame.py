@@ -1,5 +1,5 @@
-"""The rows for which an expression is computed: all of a chunk, those that a branch of a CASE is for, or the elements
-that a lambda is called with."""
+"""The rows that an expression is computed for: all of a chunk, those of a CASE branch, or the elements that a lambda is
+called with."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from potok.sql.functions.function import Context
 Mask = npt.NDArray[np.bool_]
 
 Values = Any
-"""A `pa.Array` of as many values as the frame has rows, or a `pa.Scalar` that stands for all of them. pyarrow has no
-type that says so."""
+"""A `pa.Array` with a value per row, or a `pa.Scalar` for all rows. pyarrow has no type for this."""
 
 
 class Frame:
-    """Columns and parameters by name. Those of a part of the rows are taken when they are asked for."""
+    """Columns and parameters by name. Columns of a subset of the rows are taken on demand."""
 
     def __init__(
         self,
@@ -41,7 +40,7 @@ class Frame:
         self._taken = taken
         self._held = 0
         self.missing: Mask | None = None
-        """The rows that cannot be computed because an operand is NULL. They are not reported."""
+        """Rows that cannot be computed because an operand is NULL. They are not reported."""
 
     def column(self, name: str) -> pa.Array:
         if name not in self._columns and self._outer is not None:
@@ -62,18 +61,19 @@ class Frame:
         return found
 
     def at(self, taken: pa.Array, parameters: Mapping[str, pa.Array] | None = None) -> Frame:
-        """The frame of these rows (a row may come several times), with notes of its own until `note` brings them up."""
+        """Return the frame of these rows (a row may occur several times), with separate failures until `note` merges
+        them."""
         inner = Context(now_ms=self.context.now_ms)
         return Frame({}, len(taken), inner, parameters=parameters, outer=self, taken=taken)
 
     def aside(self) -> Frame:
-        """The same rows, with notes of their own."""
+        """Return the same rows with separate failures."""
         frame = Frame(self._columns, self.rows, Context(now_ms=self.context.now_ms), parameters=self._parameters)
         frame._outer, frame._taken = self._outer, self._taken
         return frame
 
     def note(self, inner: Frame) -> None:
-        """Take over what could not be computed in a frame made by `at`."""
+        """Merge the failures of a frame made by `at`."""
         if inner._taken is None:
             return
         for found, own in (
@@ -88,7 +88,7 @@ class Frame:
             self._miss(rows)
 
     def merge(self, inner: Frame, counts: Values) -> None:
-        """Take over what could not be computed in a frame made by `aside`, in the rows where it counts."""
+        """Merge the failures of a frame made by `aside`, for the rows where they count."""
         if not inner.has_failed and not inner.context.contained:
             return
         counted = spread(counts, self.rows).to_numpy(zero_copy_only=False)
@@ -103,7 +103,7 @@ class Frame:
             self._miss(inner.missing & counted)
 
     def note_nulls(self, values: Values) -> None:
-        """Take the rows that are NULL for such as cannot be computed."""
+        """Treat NULL rows as not computable."""
         if isinstance(values, pa.Scalar):
             if not values.is_valid:
                 self._miss(np.ones(self.rows, np.bool_))
@@ -118,14 +118,14 @@ class Frame:
         return bool(self.context.failures) or self.missing is not None
 
     def contain(self, values: Values, inner: Frame) -> Values:
-        """What was computed in a frame made by `aside`, NULL in the rows where that failed: the failures stay there."""
+        """Return values from a frame made by `aside`, NULL in the rows that failed; the failures stay there."""
         for found in (inner.context.contained, inner.context.failures):
             for row, reason in found.items():
                 self.context.contained.setdefault(row, reason)
         return inner.without_failed(values)
 
     def without_failed(self, values: Values) -> Values:
-        """The values, NULL in the rows that could not be computed."""
+        """Return the values, NULL in the rows that could not be computed."""
         if not self.has_failed:
             return values
         failed = np.zeros(self.rows, np.bool_) if self.missing is None else self.missing.copy()
@@ -134,7 +134,7 @@ class Frame:
 
 
 def spread(values: Values, rows: int) -> pa.Array:
-    """An array, even of a scalar."""
+    """Return an array, also for a scalar."""
     if isinstance(values, pa.ChunkedArray):
         return values.combine_chunks()
     if not isinstance(values, pa.Scalar):

@@ -1,5 +1,5 @@
-"""Dates and instants that can be kept. SQL computes with any year; what is written to topics and tables has a year from
-1 to 9999, because Python, which many steps run in, has no others."""
+"""Dates and timestamps that can be stored. SQL computes with any year, but topics and tables are limited to the years 1
+to 9999, which is what Python supports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_00
 
 
 def cannot_be_kept(column: pa.Array) -> dict[int, str]:
-    """The rows that hold such a date, at any depth."""
+    """Return the rows that contain such a date, at any depth."""
     if not holds_dates(column.type):
         return {}
     return dict.fromkeys(np.flatnonzero(_far(column)).tolist(), REASON)
@@ -49,7 +49,7 @@ def _far(column: Any) -> Mask:
 
 
 def _far_within(column: Any) -> Mask:
-    """Lists and maps: where any of their items is. What lies underneath a null list is not of the row."""
+    """Return the lists and maps with such an element. Values under a null list do not belong to the row."""
     offsets = column.offsets.to_numpy()
     children = (column.keys, column.items) if pa.types.is_map(column.type) else (column.values,)
     begun = np.logical_or.reduce([_far(child) for child in children])

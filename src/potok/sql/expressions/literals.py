@@ -1,4 +1,4 @@
-"""Literals and what they may stand for: a value that is known can be asked whether it fits."""
+"""Literals and their implicit conversions, which depend on their values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def literal(node: ast.Literal) -> Constant:
 
 
 def constant(value: bool | int | Decimal | float | str | None, node: ast.Node) -> Constant:
-    """A value with the type that its literal has: `1` is INTEGER, `3000000000` BIGINT, `1.5` DECIMAL(2, 1)."""
+    """Return a constant with the type of its literal: `1` is INTEGER, `3000000000` BIGINT, `1.5` DECIMAL(2, 1)."""
     match value:
         case None:
             return Constant(NULL, None)
@@ -70,7 +70,7 @@ def _whole_type(value: int, node: ast.Node) -> pa.DataType:
 
 
 def _size(value: Decimal) -> tuple[int, int]:
-    """How many digits a finite number has, and how many of them behind the point."""
+    """Return how many digits a finite number has, and how many of them are after the decimal point."""
     _, digits, exponent = value.as_tuple()
     scale = max(0, -int(exponent))
     return max(len(digits) + max(0, int(exponent)), scale, 1), scale
@@ -85,7 +85,7 @@ def _decimal_type(value: Decimal, node: ast.Node) -> pa.DataType:
 
 
 def fold(expression: Typed) -> Typed:
-    """The value in place of an operation on constants, unless that fails or is NULL: then it is when it is computed."""
+    """Fold an operation on constants, unless it fails or is NULL; then it is evaluated at run time."""
     if not isinstance(expression, _FOLDED) or not all(isinstance(part, Constant) for part in expression.children):
         return expression
     context = Context()
@@ -95,13 +95,13 @@ def fold(expression: Typed) -> Typed:
     try:
         return Constant(expression.type, found[0].as_py())
     except (ValueError, OverflowError):
-        # A date that Python's calendar does not have.
+        # A date outside of Python's calendar.
         return expression
 
 
 def coerced(value: Constant, to: pa.DataType, *, lax: bool = False) -> Constant | None:
-    """A constant as a value of another type, if it is one without loss: text is a date, a time or BASE64; with `lax`
-    also a number or a boolean, and those are text. ValueError says why a text is none."""
+    """Convert a constant to another type if that is lossless: a string to a date, a time or BYTES; with `lax` also to a
+    number or a boolean, and these to strings. Raises ValueError for an invalid string."""
     if value.type == to or value.value is None:
         return Constant(to, value.value)
     if implicit(value.type, to):
@@ -132,7 +132,7 @@ def _exactly(value: Decimal, to: pa.DataType) -> Constant | None:
 
 
 def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
-    """The expression, implicitly cast; TypeMistake if it may not be."""
+    """Cast an expression implicitly; TypeMistake if that is not allowed."""
     if expression.type == to:
         return expression
     if isinstance(expression, Constant):
@@ -153,9 +153,9 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
 
 
 def numeric_type(text: str) -> pa.DataType | None:
-    """The type of the number that a text is: an integer, or the DECIMAL that has its digits.
+    """Return the type of the number in a string: an integer type, or the DECIMAL with its digits.
 
-    As in ksqlDB, the least and the greatest INT count as BIGINT, and those of BIGINT as DECIMAL.
+    As in ksqlDB, the smallest and the largest INT are BIGINT, and those of BIGINT are DECIMAL.
     """
     try:
         value = Decimal(text.strip(BLANKS))

@@ -1,4 +1,4 @@
-"""Numbers become other numbers, as Java does it: integers wrap, doubles saturate, decimals round half up."""
+"""Convert numbers with Java semantics: integers wrap, doubles saturate, decimals round half up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.sql.functions.function import Context
 from potok.sql.types import BIGINT, DOUBLE, INT, type_name
 
 _EXACT_DIGITS = 15
-"""Every whole number of so many digits is a double."""
+"""Every integer with this many digits is exact as a double."""
 _EXACT_POWERS = 22
 """So are the powers of ten up to this one."""
 
@@ -23,13 +23,13 @@ WIDE = python_decimal.Context(prec=200, rounding=python_decimal.ROUND_HALF_UP)
 
 
 def note(context: Context, rows: pa.Array, reason: str) -> None:
-    """Rows of a mask could not be computed."""
+    """Report the rows of a mask as failed."""
     for row in np.flatnonzero(pc.fill_null(rows, False).to_numpy(zero_copy_only=False)).tolist():
         context.failures.setdefault(row, reason)
 
 
 def by_row(column: pa.Array, to: pa.DataType, function: Callable[[Any], Any], context: Context) -> pa.Array:
-    """Each value by a Python function; one for which it raises is NULL, and noted."""
+    """Apply a Python function to each value; a value for which it raises is NULL and reported."""
     found: list[Any] = []
     for row, value in enumerate(column.to_pylist()):
         try:
@@ -53,14 +53,15 @@ def cast_number(column: pa.Array, to: pa.DataType, context: Context) -> pa.Array
 
 
 def fit(column: pa.Array, to: pa.DataType, context: Context) -> pa.Array:
-    """Exact numbers in a decimal type: rounded half up, NULL where there are too many digits before the point."""
+    """Convert exact numbers to a decimal type: round half up, NULL if there are too many digits before the decimal
+    point."""
     if column.type in (INT, BIGINT):
         column = column.cast(pa.decimal128(19, 0))
     from_ = column.type
     if from_.scale <= to.scale and from_.precision - from_.scale <= to.precision - to.scale:
         return column.cast(to)
     if from_.scale > to.scale:
-        # One digit more before the point: 9.9 rounds to 10.
+        # One more digit before the decimal point: 9.9 rounds to 10.
         column = column.cast(pa.decimal256(from_.precision + 1, from_.scale))
         column = pc.round(column, ndigits=to.scale, round_mode="half_towards_infinity")
     column = column.cast(pa.decimal256(76, to.scale))
@@ -73,7 +74,7 @@ def fit(column: pa.Array, to: pa.DataType, context: Context) -> pa.Array:
 
 
 def decimal_to_double(column: pa.Array) -> pa.Array:
-    """The nearest doubles. Arrow's own cast is off by one in the last place for many short decimals."""
+    """Return the nearest doubles. Arrow's own cast is off by one in the last place for many short decimals."""
     type_ = column.type
     if type_.precision > _EXACT_DIGITS or type_.scale > _EXACT_POWERS:
         return column.cast(pa.string()).cast(DOUBLE)
@@ -96,7 +97,7 @@ def _saturated(column: pa.Array, to: pa.DataType) -> pa.Array:
 
 
 def _rounded_to(to: pa.DataType) -> Callable[[float], Decimal]:
-    """A double is rounded twice: its exact value to the digits of the type, and that to the scale."""
+    """Convert doubles, rounding twice: the exact value to the digits of the type, then to the scale."""
     first = python_decimal.Context(prec=to.precision, rounding=python_decimal.ROUND_HALF_UP)
 
     def rounded(value: float) -> Decimal:
@@ -108,7 +109,7 @@ def _rounded_to(to: pa.DataType) -> Callable[[float], Decimal]:
 
 
 def quantized(value: Decimal, to: pa.DataType) -> Decimal:
-    """A decimal as a value of its type, rounded half up; raises if it does not fit."""
+    """Convert a decimal to its type, rounded half up; raises if it does not fit."""
     found = value.quantize(Decimal(1).scaleb(-to.scale), context=WIDE)
     if abs(found) >= Decimal(10) ** (to.precision - to.scale):
         raise ValueError(f"{value:f} does not fit into {type_name(to)}")

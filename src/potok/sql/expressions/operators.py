@@ -1,4 +1,4 @@
-"""Which operands an operator takes, and what it makes of them."""
+"""Check operators: the allowed operands and the result type."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _refuse_sign(node: ast.Unary, operand: Typed) -> None:
 
 
 def truth(node: ast.Expression, checker: Checker) -> Typed:
-    """A condition."""
+    """Check a condition."""
     found = checker.visit(node, BOOLEAN)
     if found.type == NULL:
         return nodes.null(BOOLEAN)
@@ -97,7 +97,7 @@ def _number_as(part: Typed, to: pa.DataType) -> Typed:
 
 
 def compared(op: str, left: Typed, right: Typed, node: ast.Node) -> tuple[Typed, Typed]:
-    """Both sides in types of one kind."""
+    """Return both sides with comparable types."""
     if NULL in (left.type, right.type):
         return _compared_to_null(op, left, right, node)
     if is_number(left.type) and is_number(right.type):
@@ -170,7 +170,7 @@ def is_null(node: ast.IsNull, checker: Checker, _: pa.DataType | None) -> Typed:
 
 
 def between(node: ast.Between, checker: Checker, _: pa.DataType | None) -> Typed:
-    """The operand is cast to what the bounds ask for; the second bound may ask for more than the first."""
+    """Cast the operand to the type of the bounds; the second bound may need a wider type than the first."""
     operand, low, high = (checker.visit(part) for part in (node.operand, node.low, node.high))
     operand, low = compared(">=", operand, low, node.low)
     wider, high = compared("<=", operand, high, node.high)
@@ -210,8 +210,8 @@ def _text(node: ast.Expression, checker: Checker) -> Typed:
 def unified(
     parts: Sequence[ast.Expression], checker: Checker, *, lax: bool = False, wanted: pa.DataType | None = None
 ) -> list[Typed]:
-    """Expressions cast to their common type, which is NULL if they all are. With `lax`, literals are taken for what the
-    other expressions are."""
+    """Cast expressions to their common type, which is NULL if they all are. With `lax`, literals take the type of the
+    other expressions."""
     found = [checker.visit(part, wanted) for part in parts]
     target: pa.DataType = NULL
     for expression, part in zip(found, parts, strict=True):

@@ -1,4 +1,4 @@
-"""Text becomes values: what a CAST from VARCHAR accepts is what ksqlDB accepts."""
+"""Parse strings to values: CAST from VARCHAR accepts what ksqlDB accepts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.sql.functions.function import Context
 from potok.sql.types import BIGINT, BOOLEAN, BYTES, DATE, DOUBLE, INT, TIME, TIMESTAMP, type_name
 
 BLANKS: Final = "".join(map(chr, range(0x21)))
-"""What Java's trim() takes off."""
+"""The characters that Java's trim() removes."""
 
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
@@ -29,7 +29,7 @@ _DATE: Final = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 
 
 def parse_column(column: pa.Array, to: pa.DataType, context: Context) -> pa.Array:
-    """A column of VARCHAR cast to another type. A text that means nothing is NULL, and noted."""
+    """Cast a VARCHAR column to another type. An invalid string is NULL and reported."""
     trimmed = pc.utf8_trim(column, characters=BLANKS)
     if to in (INT, BIGINT, DOUBLE):
         pattern = "^-?[0-9]{1,9}$" if to != DOUBLE else r"^-?[0-9]{1,15}(\.[0-9]{1,15})?$"
@@ -39,7 +39,7 @@ def parse_column(column: pa.Array, to: pa.DataType, context: Context) -> pa.Arra
 
 
 def _parse_distinct(column: pa.Array, to: pa.DataType, context: Context) -> pa.Array:
-    """Texts that come again and again, such as dates, are parsed once."""
+    """Repeated strings, such as dates, are parsed once."""
     coded = column.dictionary_encode()
     if 2 * len(coded.dictionary) > len(column):
         return by_row(column, to, parser(to), context)
@@ -51,7 +51,7 @@ def _parse_distinct(column: pa.Array, to: pa.DataType, context: Context) -> pa.A
 
 
 def parser(to: pa.DataType) -> Callable[[str], Any]:
-    """The function that makes a value of this type of a trimmed text, or raises ValueError."""
+    """Return the function that parses a trimmed string to this type, or raises ValueError."""
     if pa.types.is_decimal(to):
         return lambda text: quantized(_decimal(text, to), to)
     return _PARSERS[to]
@@ -86,13 +86,13 @@ def _double(text: str) -> float:
 
 
 def boolean(text: str) -> bool:
-    """`true` and `yes`, or how they begin; everything else is false."""
+    """Parse a boolean: prefixes of `true` and `yes` are true, everything else is false."""
     folded = text.lower()
     return bool(folded) and ("true".startswith(folded) or "yes".startswith(folded))
 
 
 def is_boolean(text: str) -> bool:
-    """Whether a text says clearly that it is a boolean."""
+    """Return whether a string is clearly a boolean."""
     folded = text.strip(BLANKS).lower()
     return bool(folded) and any(word.startswith(folded) for word in ("true", "yes", "false", "no"))
 

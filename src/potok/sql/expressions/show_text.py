@@ -1,4 +1,4 @@
-"""Values become text, as Java prints them."""
+"""Convert values to strings as Java prints them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.sql.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, TIME, TIMESTAMP,
 
 
 def show_column(column: pa.Array) -> pa.Array:
-    """A column as VARCHAR."""
+    """Convert a column to VARCHAR."""
     type_ = column.type
     if type_ in (BOOLEAN, INT, BIGINT, DATE) or (pa.types.is_decimal(type_) and type_.scale <= 6):
         return column.cast(VARCHAR)
@@ -25,7 +25,7 @@ def show_column(column: pa.Array) -> pa.Array:
 
 
 def shows(type_: pa.DataType) -> bool:
-    """Whether values of a type have a text. BYTES have none, there are functions for that."""
+    """Return whether a type can be converted to VARCHAR. BYTES cannot; there are functions for that."""
     if pa.types.is_list(type_):
         return shows(type_.value_type)
     if pa.types.is_map(type_):

@@ -1,4 +1,4 @@
-"""Checked expressions: every name is a column, every part has a type, every implicit cast stands there."""
+"""Checked expressions: names are resolved to columns, every part has a type, implicit casts are explicit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from potok.sql.syntax import ast
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """A checked expression. It is plain data: it can be pickled, compared, and printed as SQL."""
+    """A checked expression: plain data that can be pickled, compared, and printed as SQL."""
 
     type: pa.DataType
 
@@ -24,38 +24,38 @@ class Typed:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRef(Typed):
-    """A column by the name under which the computation will be given it."""
+    """A column by the name under which the computation receives it."""
 
     column: str
     shown: str = ""
-    """How a statement would write it, if not by that name."""
+    """How it is written in a statement, if different."""
 
     def __str__(self) -> str:
         return self.shown or self.column
 
 
 class Scope(Protocol):
-    """What names mean where an expression stands."""
+    """Resolves the names in an expression."""
 
     @property
     def custom_types(self) -> Mapping[str, pa.DataType]: ...
 
     def column(self, name: ast.Name) -> Typed:
-        """The column of this name; raises `UnknownName` with a suggestion, or `Refused` if it could be several."""
+        """Return the column of this name; raises `UnknownName` with a suggestion, or `Refused` if it is ambiguous."""
         ...
 
     def call(self, call: ast.Call) -> Typed | None:
-        """What a call means here, if not what it means everywhere: aggregates stand for columns computed before."""
+        """Return the special meaning of a call in this scope: aggregates are columns that are already computed."""
         ...
 
 
 def walk(expression: Typed) -> Iterator[Typed]:
-    """The expression and all its parts."""
+    """Yield the expression and all its parts."""
     yield expression
     for child in expression.children:
         yield from walk(child)
 
 
 def columns_of(expression: Typed) -> frozenset[str]:
-    """The columns that an expression looks at."""
+    """Return the columns that an expression reads."""
     return frozenset(part.column for part in walk(expression) if isinstance(part, ColumnRef))

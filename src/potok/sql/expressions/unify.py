@@ -1,4 +1,4 @@
-"""Which type holds the values of several, and which type is taken where another is asked for."""
+"""Common types and implicit casts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from potok.sql.functions.function import common_type, widens
 from potok.sql.types import BIGINT, DOUBLE, INT, MAX_PRECISION, NULL, decimal
 
 _LEAST_SCALE = 6
-"""What a decimal result keeps behind the point when its digits do not fit, unless it has fewer."""
+"""The minimum scale of a decimal result whose digits do not fit, unless its own scale is smaller."""
 
 
 def implicit(from_: pa.DataType, to: pa.DataType) -> bool:
-    """Whether a value is cast without being asked: to a wider number, and so inside of arrays, maps and structs."""
+    """Return whether an implicit cast exists: to a wider number, also inside of arrays, maps and structs."""
     if widens(from_, to):
         return True
     if pa.types.is_list(from_) and pa.types.is_list(to):
@@ -28,7 +28,8 @@ def implicit(from_: pa.DataType, to: pa.DataType) -> bool:
 
 
 def common(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The least type that all are implicitly cast to; None if there is none. Structs have the fields of all."""
+    """Return the narrowest type that all can be implicitly cast to; None if there is none. Structs get the fields of
+    all."""
     found: pa.DataType | None = NULL
     for type_ in types:
         found = _of_two(found, type_)
@@ -62,12 +63,12 @@ def _struct_of_two(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
 
 
 def as_decimal(type_: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an exact number type."""
+    """Return the decimal type that holds every value of an exact number type."""
     return {INT: decimal(10, 0), BIGINT: decimal(19, 0)}.get(type_, type_)
 
 
 def arithmetic_type(op: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    """The type of a result: the wider of the two, or the decimal in which no digit is lost as long as 38 are enough."""
+    """Return the type of a result: the wider of the two, or the decimal that loses no digit within 38."""
     if DOUBLE in (left, right):
         return DOUBLE
     if not pa.types.is_decimal(left) and not pa.types.is_decimal(right):
@@ -87,7 +88,7 @@ def arithmetic_type(op: str, left: pa.DataType, right: pa.DataType) -> pa.DataTy
 
 
 def fitted(precision: int, scale: int) -> pa.DataType:
-    """A decimal type, with digits taken from behind the point if 38 are not enough."""
+    """Return a decimal type, with a smaller scale if 38 digits are not enough."""
     if precision > MAX_PRECISION:
         scale = max(MAX_PRECISION - (precision - scale), min(scale, _LEAST_SCALE))
         precision = MAX_PRECISION

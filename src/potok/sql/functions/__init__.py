@@ -1,1 +1,1 @@
-"""The functions that SQL knows by name, one module for each family."""
+"""The built-in functions of SQL, one package per family."""

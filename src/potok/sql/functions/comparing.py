@@ -1,8 +1,7 @@
-"""When two values are the same, and which of them is greater.
+"""Equality and order of values in functions and aggregates.
 
-As in ksqlDB, NaN is the same as NaN and greater than every number, and -0.0 is less than 0.0: functions over arrays and
-aggregates find, sort and count values by this. Text is in the order of its code points, as the operators `<` and `>`
-have it.
+As in ksqlDB, NaN equals NaN and is greater than every number, and -0.0 is less than 0.0. Strings are ordered by code
+point, as by the operators `<` and `>`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _ORDERED = frozenset([BOOLEAN, INT, BIGINT, DOUBLE, VARCHAR, BYTES, DATE, TIME, 
 
 
 def has_order(type_: pa.DataType) -> bool:
-    """Whether values of a type can be sorted: all but arrays, maps and structs."""
+    """Return whether values of a type can be sorted: all but arrays, maps and structs."""
     return type_ in _ORDERED or bool(pa.types.is_decimal(type_))
 
 
@@ -34,31 +33,31 @@ def is_nested(type_: pa.DataType) -> bool:
 
 
 def ordered(values: pa.Array) -> pa.Array:
-    """A column that Arrow sorts, finds and compares as ksqlDB would: for doubles, integers in the same order."""
+    """Return a column that Arrow sorts, finds and compares as ksqlDB does: for doubles, integers in the same order."""
     if values.type != DOUBLE:
         return values
     missing = values.is_null().to_numpy(zero_copy_only=False)
     numbers = values.fill_null(0.0).to_numpy(zero_copy_only=False)
-    # There are many NaNs; one stands for all.
+    # NaN has many bit patterns; use one.
     bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
     return pa.array(_turn(bits), BIGINT, mask=missing)
 
 
 def unordered(keys: pa.Array) -> pa.Array:
-    """The doubles of which `ordered` made these integers."""
+    """Return the doubles from which `ordered` made these integers."""
     missing = keys.is_null().to_numpy(zero_copy_only=False)
     bits = keys.fill_null(0).to_numpy(zero_copy_only=False)
     return pa.array(_turn(bits).view(np.float64), DOUBLE, mask=missing)
 
 
 def _turn(bits: Ints) -> Ints:
-    # The bits of a negative double grow as it falls.
+    # The bits of a negative double increase as its value decreases.
     turned: Ints = bits ^ ((bits >> 63) & _MAGNITUDE)
     return turned
 
 
 def codes(columns: Sequence[pa.Array]) -> list[Ints]:
-    """Equal numbers for equal values of columns of one type, from 0 on; -1 for null."""
+    """Return equal numbers for equal values of columns of one type, from 0 on; -1 for null."""
     together = pa.concat_arrays(list(columns))
     if is_nested(together.type):
         together = pa.array([None if value is None else identity(value) for value in together.to_pylist()], VARCHAR)
@@ -69,7 +68,7 @@ def codes(columns: Sequence[pa.Array]) -> list[Ints]:
 
 
 def identity(value: Any) -> str:
-    """Text that is equal for equal values of one type, and only for these: a key under which a state keeps them."""
+    """Return a string that is equal exactly for equal values of one type, as a key in aggregation state."""
     if isinstance(value, str):
         return "'" + value
     return repr(_plain(value))
@@ -86,7 +85,7 @@ def _plain(value: Any) -> Any:
 
 
 def sort_key(type_: pa.DataType) -> Callable[[Any], Any]:
-    """What to sort Python values of a type by."""
+    """Return the sort key for Python values of a type."""
     return _double_key if type_ == DOUBLE else _itself
 
 

@@ -1,4 +1,4 @@
-"""Arguments that are the same in every row, as literals are: Arrow kernels take them as options, once for a column."""
+"""Constant arguments, which Arrow kernels take as options, once per column."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 
 def constant(column: pa.Array) -> Any:
-    """The value that stands in every row, or None if the rows differ, if one is NULL, or if there is none."""
+    """Return the value of all rows, or None if the rows differ, one is NULL, or there are none."""
     if len(column) == 0 or column.null_count:
         return None
     first = column[0]
@@ -19,5 +19,5 @@ def constant(column: pa.Array) -> Any:
 
 
 def is_ascii(column: pa.Array) -> bool:
-    """Whether bytes and characters of a text column count the same."""
+    """Return whether a string column is ASCII, so that bytes and characters count the same."""
     return pc.all(pc.string_is_ascii(column)).as_py() is not False

@@ -1,4 +1,4 @@
-"""What a function of SQL is: what it accepts, what it gives, and how it computes whole columns."""
+"""Definitions of functions: parameters, result types, and computation over columns."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ Types = Sequence["pa.DataType | LambdaShape"]
 
 @dataclass(frozen=True, slots=True)
 class LambdaShape:
-    """Stands among the types of arguments where a lambda stands. `body` is the type of its result, or None as long as
-    the types of its parameters are not known."""
+    """Represents a lambda among argument types. `body` is its result type, or None while its parameter types are
+    unknown."""
 
     parameters: int
     body: pa.DataType | None = None
 
 
 class LambdaValue(Protocol):
-    """A lambda at work: whole columns of elements at once."""
+    """A callable lambda, which computes whole columns of elements."""
 
     def __call__(self, parameters: Sequence[pa.Array], rows: pa.Array) -> pa.Array:
-        """The results for columns of elements; `rows` holds for each element the number of the record it is of, because
-        a lambda may look at columns of its record too."""
+        """Return the results for columns of elements. `rows` has the record number of each element, because a lambda
+        may also read columns of its record."""
         ...
 
 
 @dataclass(slots=True)
 class Context:
-    """What a computation may know besides its arguments. A row that cannot be computed is null, and noted here."""
+    """The context of a computation. A row that cannot be computed is null and reported here."""
 
     now_ms: int = 0
-    """The processing time of the batch: nothing reads a clock, so that a replay computes the same."""
+    """The processing time of the batch; functions never read a clock, so that a replay computes the same."""
     failures: dict[int, str] = field(default_factory=dict)
     contained: dict[int, str] = field(default_factory=dict)
     """Failures that made only a part of the expression NULL; they are reported, without failing the row."""
@@ -49,12 +49,12 @@ class Context:
 
 
 Compute = Callable[[Sequence[Any], int, pa.DataType, Context], pa.Array]
-"""Arguments (arrays of `rows` values each, or a `LambdaValue`), the number of rows, the type of the result."""
+"""Arguments (arrays of `rows` values each, or a `LambdaValue`), the number of rows, the result type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The types that arguments are cast to before the call, and the type of the result."""
+    """The types that arguments are cast to before the call, and the result type."""
 
     arguments: Types
     result: pa.DataType
@@ -62,26 +62,26 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One way to call a function."""
+    """One signature of a function."""
 
     signature: str
     """As DESCRIBE FUNCTION shows it: `SUBSTRING(text VARCHAR, start INT[, length INT])`."""
     accept: Callable[[Types], Accepted | None]
-    """None if it cannot be called with these types. NULL is the type of a bare NULL."""
+    """Returns None if it cannot be called with these types. NULL is the type of an untyped NULL."""
     compute: Compute
     lambda_types: Callable[[Types, int], Sequence[pa.DataType]] | None = None
-    """For a function that takes lambdas: the types of the parameters of the one at this position."""
+    """For a function with lambdas: the parameter types of the lambda at this position."""
     size: Callable[[Sequence[Any]], Ints | None] | None = None
     """Returns the bytes of each result, or None if small; for results that can be much larger than the arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScalarFunction:
-    """A value for each record."""
+    """Returns a value per record."""
 
     name: str
     family: str
-    """The heading under which the reference page has it: math, text, ..."""
+    """The section of the reference page: math, text, ..."""
     summary: str
     overloads: tuple[Overload, ...]
     deterministic: bool = True
@@ -90,7 +90,7 @@ class ScalarFunction:
 
 @dataclass(frozen=True, slots=True)
 class TableFunction:
-    """Several rows for each record: its overloads compute arrays, and each item becomes a row."""
+    """Returns several rows per record: its overloads return arrays, and each element becomes a row."""
 
     name: str
     family: str
@@ -101,56 +101,57 @@ class TableFunction:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One number of an aggregate that merges: `op` is count, sum, min or max of the non-null values of `compute`, whose
+    """One mergeable part of an aggregate: `op` is count, sum, min or max of the non-null values of `compute`, whose
     type is BIGINT or DOUBLE."""
 
     op: str
     type: pa.DataType
     compute: Callable[[Sequence[pa.Array], int], pa.Array] | None = None
-    """From the arguments; None counts records."""
+    """Computes the input from the arguments; None counts records."""
     initial: int | float | None = None
-    """What a group begins with; without it, a group without values has NULL."""
+    """The initial value of a group; without it, a group without values is NULL."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """An aggregate record by record. States are plain data (numbers, text, lists, dicts with text keys): they are
-    stored. Arguments are Python values, None for NULL."""
+    """An aggregate computed record by record. States are plain data that can be stored (numbers, strings, lists, dicts
+    with string keys). Arguments are Python values, None for NULL."""
 
     start: Callable[[], Any]
     add: Callable[..., Any]
-    """(state, *arguments) -> state; may change the state it is given."""
+    """(state, *arguments) -> state; may modify the given state."""
     result: Callable[[Any], Any]
     undo: Callable[..., Any] | None = None
-    """(state, *arguments) -> state without a row that has left; None: not for tables."""
+    """(state, *arguments) -> state without a removed row; None if tables are not supported."""
     merge: Callable[[Any, Any], Any] | None = None
-    """(left, right) -> state of both, for sessions that meet; None: the records are folded again."""
+    """(left, right) -> merged state, for merging sessions; None to aggregate the records again."""
     order_dependent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate with known types: `parts` and `finish` where it merges, and always the fold."""
+    """An aggregate with resolved types: `parts` and `finish` if it is mergeable, and the record-by-record form."""
 
     arguments: Sequence[pa.DataType]
     result: pa.DataType
     fold: Fold
     parts: tuple[Part, ...] = ()
     finish: Callable[[Sequence[pa.Array], int, pa.DataType], pa.Array] | None = None
-    """From the merged parts, in the order of `parts`; None gives the only part, cast to the result."""
+    """Computes the result from the merged parts, in order; None casts the only part to the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateOverload:
     signature: str
     accept: Callable[[Sequence[pa.DataType], Sequence[Any]], AggregateCall | None]
-    """Types of the arguments, and the values of those behind the first `columns` ones, which must be literals."""
+    """Resolves argument types, and the values of the arguments after the first `columns` ones, which must be literals.
+    """
     columns: int = 1
-    """How many arguments are columns: all others are literals, such as the 3 of TOPK(x, 3). -1 is all of them, -2 all
-    but the last one."""
+    """How many arguments are columns; the others are literals, such as the 3 of TOPK(x, 3). -1 is all, -2 all but the
+    last."""
 
     def columns_among(self, arguments: int) -> int:
-        """How many of so many arguments are columns."""
+        """Return how many of this many arguments are columns."""
         return self.columns if self.columns >= 0 else arguments + self.columns + 1
 
 
@@ -169,7 +170,7 @@ _RANKS = {INT: 1, BIGINT: 2, DOUBLE: 4}
 
 
 def widens(from_: pa.DataType, to: pa.DataType) -> bool:
-    """Whether a value of one type is taken where the other is asked for: INT, BIGINT, DECIMAL, DOUBLE in this order."""
+    """Return whether a value of one type is accepted as another: INT, BIGINT, DECIMAL, DOUBLE in this order."""
     if from_ in (to, NULL):
         return True
     if pa.types.is_decimal(to):
@@ -183,7 +184,7 @@ def widens(from_: pa.DataType, to: pa.DataType) -> bool:
 
 
 def common_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The least type that all widen to; None if there is none."""
+    """Return the narrowest type that all widen to; None if there is none."""
     found: pa.DataType = NULL
     for type_ in types:
         if widens(type_, found):
@@ -215,7 +216,7 @@ def _digits(type_: pa.DataType) -> tuple[int, int] | None:
 
 
 def takes(*parameters: pa.DataType, result: pa.DataType, optional: int = 0) -> Callable[[Types], Accepted | None]:
-    """Fixed parameter types, of which the last `optional` may be left out; narrower numbers widen."""
+    """Fixed parameter types, the last `optional` of which may be omitted; narrower numbers widen."""
 
     def accept(types: Types) -> Accepted | None:
         if not len(parameters) - optional <= len(types) <= len(parameters):
@@ -228,7 +229,7 @@ def takes(*parameters: pa.DataType, result: pa.DataType, optional: int = 0) -> C
 
 
 def takes_many(*parameters: pa.DataType, result: pa.DataType, least: int = 1) -> Callable[[Types], Accepted | None]:
-    """Fixed parameter types, the last of which may come any number of times, `least` at least."""
+    """Fixed parameter types, the last of which may be repeated, at least `least` times."""
     first, last = parameters[:-1], parameters[-1]
 
     def accept(types: Types) -> Accepted | None:
@@ -246,8 +247,8 @@ def large_value() -> ValueError:
 
 
 def each_row(function: Callable[..., Any], *, nulls: bool = False) -> Compute:
-    """A computation by a Python function, row by row. NULL in any argument gives NULL, unless the function takes
-    `nulls`; a row for which it raises is NULL, and noted."""
+    """Return a computation by a Python function, row by row. NULL in any argument gives NULL, unless the function
+    accepts `nulls`; a row for which it raises is NULL and reported."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         values: list[Any] = []
@@ -273,7 +274,7 @@ def each_row(function: Callable[..., Any], *, nulls: bool = False) -> Compute:
 
 
 def by_arrow(function: Callable[..., Any]) -> Compute:
-    """A computation by an Arrow kernel that takes the arguments and gives the result, cast to its type."""
+    """Return a computation by an Arrow kernel, with the result cast to its type."""
 
     def compute(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) -> pa.Array:
         found = function(*arguments)

@@ -1,4 +1,4 @@
-"""What functions accept that take arrays and maps of any type."""
+"""Parameter types of functions over arrays and maps of any type."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ ItemType = Callable[[pa.DataType], "pa.DataType | None"]
 
 
 def plain_types(types: Types) -> list[pa.DataType] | None:
-    """The types, unless one of them is a lambda."""
+    """Return the types, unless one is a lambda."""
     found = [type_ for type_ in types if not isinstance(type_, LambdaShape)]
     return found if len(found) == len(types) else None
 
 
 def array_item(types: Sequence[pa.DataType], single: Sequence[pa.DataType] = ()) -> pa.DataType | None:
-    """The type of the items of all these arrays and of these `single` values; None if there is none, or if all are
-    NULL, which tells nothing."""
+    """Return the common element type of these arrays and `single` values; None if there is none or all are NULL."""
     if any(type_ != NULL and not pa.types.is_list(type_) for type_ in types) or all(type_ == NULL for type_ in types):
         return None
     return _known([*[type_.value_type for type_ in types if type_ != NULL], *single])
 
 
 def map_type(types: Sequence[pa.DataType]) -> pa.DataType | None:
-    """The type of all these maps."""
+    """Return the common type of these maps."""
     if any(type_ != NULL and not pa.types.is_map(type_) for type_ in types):
         return None
     return _known(types)
@@ -41,7 +40,7 @@ def _known(types: Sequence[pa.DataType]) -> pa.DataType | None:
 
 
 def arrays(count: int, result: ItemType) -> Accept:
-    """So many arrays of one item type, from which the type of the result follows; None refuses."""
+    """Accept a number of arrays with one element type, which determines the result type; None rejects."""
 
     def accept(types: Types) -> Accepted | None:
         given = plain_types(types)
@@ -53,7 +52,7 @@ def arrays(count: int, result: ItemType) -> Accept:
 
 
 def array_and_item(result: ItemType) -> Accept:
-    """An array and a value such as its items are."""
+    """Accept an array and a value of its element type."""
 
     def accept(types: Types) -> Accepted | None:
         given = plain_types(types)

@@ -45,7 +45,7 @@ def _first(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) -
 
 
 def _filled(column: pa.Array, other: pa.Array) -> pa.Array:
-    """Rows of one column, and of another where those are NULL."""
+    """Return the rows of one column, or of another where they are NULL."""
     rows = pa.array(range(len(column)), pa.int64())
     chosen = pc.if_else(column.is_valid(), rows, pc.add(rows, len(column)))
     return pa.concat_arrays([column, other]).take(chosen)
@@ -57,7 +57,7 @@ def _null_if(arguments: Sequence[Any], rows: int, result: pa.DataType, _: Contex
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         equal = pa.array([one is not None and one == other for one, other in pairs], pa.bool_())
     elif result == DOUBLE:
-        # As Java's Double.equals: NaN is equal to itself, and 0.0 is not -0.0.
+        # Like Java's Double.equals: NaN equals itself, and 0.0 does not equal -0.0.
         bits = pc.equal(left.view(pa.int64()), right.view(pa.int64()))
         equal = pc.or_(bits, pc.and_(pc.is_nan(left), pc.is_nan(right)))
     else:

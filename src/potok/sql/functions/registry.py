@@ -1,4 +1,4 @@
-"""Every function of SQL by name. The reference page and LIST FUNCTIONS are made from this table."""
+"""The registry of functions by name. The reference page and LIST FUNCTIONS are generated from it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _users: dict[str, SqlFunction] = {}
 
 
 def function_named(name: str) -> SqlFunction | None:
-    """A function by its name in upper case; one of the user's own comes first."""
+    """Return a function by its name in upper case; user-defined functions have priority."""
     return _users.get(name) or all_functions().get(name)
 
 
 def all_functions() -> dict[str, SqlFunction]:
-    """The functions that come with SQL, by name."""
+    """Return the built-in functions by name."""
     if not _found:
         for family in FAMILIES:
             for function in import_module(f"potok.sql.functions.{family}").FUNCTIONS:
@@ -50,5 +50,5 @@ def users_functions() -> dict[str, SqlFunction]:
 
 
 def add_function(function: SqlFunction) -> None:
-    """Make a function of the user's known by its name; it replaces one of the same name."""
+    """Register a user-defined function; it replaces one of the same name."""
     _users[function.name] = function

@@ -1,7 +1,7 @@
-"""What a function gives, told by asking it: its signature says what it takes, and the overload itself what comes of it.
+"""Derive the result type of a function by resolving its overloads with sample types.
 
-Letters of a signature, such as the T of `ARRAY<T>`, are types that nothing else in it has; where one of these comes
-out, it is the letter again.
+Type variables of a signature, such as the T of `ARRAY<T>`, are represented by types that occur nowhere else in it; if
+one of these is in the result, the variable is shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LETTERS: Letters = {
     "R": decimal(3, 1),
 }
 _PLAIN: Letters = {**_LETTERS, "T": INT}
-"""For functions that do not take dates."""
+"""Sample types for functions that do not accept dates."""
 
 _DECIMAL = decimal(10, 2)
 _NUMBER = "INT|BIGINT|DECIMAL|DOUBLE"
@@ -57,7 +57,7 @@ def result_of(function: SqlFunction, overload: Overload | AggregateOverload) -> 
 def _results(
     overload: Overload | AggregateOverload, taken: list[Argument], known: Letters
 ) -> list[tuple[pa.DataType, Letters]]:
-    """What comes of each choice of types, with the letters that the arguments have."""
+    """Return the result for each choice of types, with the type variables of the arguments."""
     text = " ".join(argument.type for argument in taken)
     letters = {name: type_ for name, type_ in known.items() if re.search(rf"\b{name}\b", text)}
     choices = [argument.type.replace("NUMBER", _NUMBER).split("|") for argument in taken]

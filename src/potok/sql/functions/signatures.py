@@ -1,4 +1,4 @@
-"""What a function takes, read from its signature: `INSTR(text VARCHAR, part VARCHAR[, position INT])`."""
+"""Parse signatures: `INSTR(text VARCHAR, part VARCHAR[, position INT])`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _OPENING, _CLOSING = "(<[", ")>]"
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument by name and type; one with `...` behind it may come any number of times. A lambda has no name."""
+    """An argument by name and type; one followed by `...` may be repeated. A lambda has no name."""
 
     name: str
     type: str
@@ -33,7 +33,7 @@ def arguments_of(signature: str) -> tuple[Argument, ...]:
 
 
 def _parts(text: str) -> list[tuple[str, bool]]:
-    """What stands between the commas, and whether it stands in brackets. `=>` closes nothing."""
+    """Split at commas, with whether each part is in brackets. `=>` does not close a bracket."""
     parts: list[tuple[str, bool]] = []
     part, depth, optional, before = "", 0, False, ""
     for sign in text:

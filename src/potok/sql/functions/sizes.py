@@ -55,7 +55,7 @@ def joined_items(arguments: Sequence[pa.Array]) -> Ints | None:
 
 
 def padded(most: int) -> Any:
-    """LPAD and RPAD, which refuse a length beyond `most` themselves."""
+    """LPAD and RPAD, which reject a length beyond `most` themselves."""
 
     def sizes(arguments: Sequence[pa.Array]) -> Ints | None:
         if 4 * (pc.max(arguments[1]).as_py() or 0) * len(arguments[1]) <= _SMALL:

@@ -1,4 +1,4 @@
-"""Table functions: each item of the array that they compute becomes a row."""
+"""Table functions: each element of the array that they return becomes a row."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from potok.sql.functions.function import Context, Overload, TableFunction
 from potok.sql.functions.generics import arrays
 
 MOST_CUBE_COLUMNS: Final = 20
-"""As in ksqlDB: 20 columns are a million rows."""
+"""As in ksqlDB: 20 columns give a million rows."""
 
 
 def _explode(arguments: Sequence[Any], rows: int, _: pa.DataType, __: Context) -> pa.Array:
     items = flat(arguments[0])
-    # NULL has no rows, as an empty array has none.
+    # NULL has no rows, like an empty array.
     return list_column(items.parts[0], items.lengths, np.ones(rows, np.bool_))
 
 
@@ -37,10 +37,10 @@ def _cube(arguments: Sequence[Any], _: int, result: pa.DataType, context: Contex
 
 
 def _combinations(columns: list[Any]) -> list[list[Any]]:
-    """All ways to keep some of the columns, from none to all, the last column changing fastest."""
+    """Return all subsets of the columns, from none to all, the last column changing fastest."""
     kept: list[list[Any]] = [[]]
     for value in columns:
-        # A column that is NULL is the same, kept or not.
+        # A column that is NULL is the same in both cases.
         kept = [[*row, choice] for row in kept for choice in ([None] if value is None else [None, value])]
     return kept
 

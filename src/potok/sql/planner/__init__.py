@@ -1,1 +1,1 @@
-"""Queries become nodes of a topology."""
+"""Plan queries as nodes of a topology."""

@@ -1,4 +1,4 @@
-"""The rows of a step of the topology."""
+"""The rows of a step of the topology, and where their columns are."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ NOW = "ROWNOW"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Rows of a query as records: the node they come from, what their columns are called, and where each of them is."""
+    """Rows of a query as records: the node, the names of the columns, and their positions."""
 
     node: Node
     rows: Rows
     at: Mapping[str, Column]
-    """Where the columns are in a record, by slot. Columns that the query does not read are left out."""
+    """The position of each column in a record, by slot. Columns that the query does not read are left out."""
 
     @property
     def fields(self) -> list[Field]:
-        """The columns that the records have."""
+        """The columns of the records."""
         return [field for field in self.rows.fields if field.slot in self.at]
 
     @property
     def key_slots(self) -> list[str]:
-        """The columns in the key of the records, in its order, with the bounds of a window behind them."""
+        """The key columns of the records in order, followed by the window bounds."""
         return [field.slot for field in self.fields if self.at[field.slot].name == "key"]
 
     def with_node(self, node: Node) -> Placed:

@@ -1,4 +1,4 @@
-"""Checked expressions as expressions of a topology."""
+"""Convert checked expressions to expressions of a topology."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from potok.sql.planner.column_positions import NOW, Placed
 
 @dataclass(frozen=True, slots=True)
 class SqlComputation:
-    """Computes a checked expression. `slots` are the columns that it is given; one may hold the processing time."""
+    """Computes a checked expression from the columns `slots`, one of which may be the processing time."""
 
     expression: Typed
     slots: tuple[str, ...]
@@ -43,14 +43,14 @@ class SqlComputation:
 
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """The one column that it is given."""
+    """Return the only column of the input."""
 
     def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
         return columns[0]
 
 
 def expr_of(expression: Typed, rows: Placed) -> Expr:
-    """What a record holds for an expression. NULL is as good as any value, also where the whole value is missing."""
+    """Return the input of an expression from a record. A missing value reads as NULL."""
     if isinstance(expression, ColumnRef):
         return Computed(expression.type, (rows.at[expression.column],), Pick(), str(expression))
     slots = sorted(columns_of(expression))
@@ -76,7 +76,7 @@ def key_expr(expressions: Sequence[tuple[str, Expr]], *, partial: bool = False) 
     if len(expressions) == 1:
         return expressions[0][1]
     items = struct_of(expressions)
-    # Each part computes by itself: what a part reads is read again by the whole.
+    # Each part computes separately: a column that two parts read is read twice.
     parts = tuple(part for _, part in expressions)
     args = tuple(dict.fromkeys(arg for part in parts for arg in _columns(part)))
     return Computed(items.type, args, KeyStruct(parts, args, items.type, partial), str(items))

@@ -1,4 +1,4 @@
-"""Table functions: one row for each item of the lists that they compute."""
+"""Plan table functions: one row per element of the lists that they compute."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from potok.topology.nodes import FlatMapValues
 
 @dataclass(frozen=True, slots=True)
 class Zipped:
-    """Lists of rows: the columns of a record beside the items of its lists. The longest list tells how many rows there
-    are; a shorter one is filled up with NULL."""
+    """Returns lists of rows: the columns of a record with the elements of its lists. Shorter lists are padded with
+    NULL."""
 
     width: int
     lists: tuple[Computed, ...]
@@ -52,7 +52,7 @@ class Zipped:
 
 
 def explode(graph: Graph, rows: Placed, lists: Sequence[tuple[ast.Call, Typed]]) -> Placed:
-    """Rows with a column for each of the lists that table functions compute; without any, they are as they were."""
+    """Return rows with a column per table function; without table functions, return them unchanged."""
     if not lists:
         return rows
     made = tuple(expr for expr in (expr_of(typed, rows) for _, typed in lists) if isinstance(expr, Computed))

@@ -1,4 +1,4 @@
-"""Collects the nodes of a query, and names its steps as the DSL would."""
+"""Collect the nodes of a query, and name its steps as the DSL does."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ N = TypeVar("N", bound=Node)
 
 
 class Graph:
-    """The growing topology of one query."""
+    """The topology of one query while it is built."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -22,7 +22,7 @@ class Graph:
         return node
 
     def name_of(self, upstream: Node | str, verb: str) -> str:
-        """A name for a step behind another; steps that would share one are counted."""
+        """Return a unique name for a step after another."""
         base = upstream if isinstance(upstream, str) else upstream.name
         derived = f"{base}.{verb}" if verb else base
         taken = {node.name for node in self._nodes}
@@ -32,7 +32,7 @@ class Graph:
         return name
 
     def known(self, kind: type[N], topic: str) -> N | None:
-        """The source of a topic, if the query reads it already."""
+        """Return the source of a topic, if the query already reads it."""
         return next((n for n in self._nodes if isinstance(n, kind) and getattr(n, "topic", None) == topic), None)
 
     def topology(self) -> Topology:

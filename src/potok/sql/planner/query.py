@@ -1,4 +1,4 @@
-"""An analysed SELECT as a topology: FROM, JOIN, WHERE, GROUP BY, HAVING, SELECT, in this order."""
+"""Plan an analysed SELECT as a topology: FROM, JOIN, WHERE, GROUP BY, HAVING, SELECT, in this order."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ from potok.sql.types import BIGINT
 from potok.topology.nodes import Filter, Map, MapValues, Node, Suppress, TableFilter, TableMapValues
 
 OF_THE_PRESENT = ("UNIX_TIMESTAMP", "UNIX_DATE")
-"""Functions that ask for the time of the batch, if they are given none."""
+"""Functions that default to the time of the batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The result of a query: the step it comes from, and its columns."""
+    """The result of a query: its last step and its columns."""
 
     node: Node
     is_table: bool
     columns: tuple[SourceColumn, ...]
     window: WindowShape | None = None
     key: Expr | None = None
-    """The key of the result of a table, if its columns have other names than in the table."""
+    """The key of the result of a table, if its column names differ from those of the table."""
 
 
 def lower(graph: Graph, analysis: Analysis, name: str, properties: Properties = NO_PROPERTIES) -> Selected:
-    """Add the steps of a query to a topology. `name` is that of the last one."""
+    """Add the steps of a query to a topology. `name` is the name of the last one."""
     return _Lowering(graph, analysis, name, properties).lower()
 
 
@@ -92,7 +92,7 @@ class _Lowering:
         )
 
     def _passes_null(self) -> bool:
-        """Whether records without a value go on, as in ksqlDB: to what only copies them, and to nothing else."""
+        """Return whether records without a value are passed on, as in ksqlDB: only if the query merely copies them."""
         query, written = self._query, self._analysis.form is Form.PERSISTENT
         return written and not (query.where or query.joins or query.group_by or table_calls(query))
 
@@ -121,7 +121,7 @@ class _Lowering:
         return self._selected(grouped, projection)
 
     def _plain_names(self, grouping: Grouping) -> dict[str, str] | None:
-        """The names of aggregates that are columns of the result as they are; None if there is more to compute."""
+        """Return the names of aggregates that are result columns unchanged; None if there is more to compute."""
         found = self._analysis
         if found.having is not None or found.rows.is_table or not all(map(is_plain, grouping.aggregates)):
             return None
@@ -149,7 +149,7 @@ class _Lowering:
     # Projections
 
     def _selected(self, rows: Placed, projection: Projection) -> Selected:
-        """Rows under the key that they have."""
+        """Return rows that keep their key."""
         value, key = self._value(rows, projection), _renamed_key(rows, projection)
         is_table = rows.rows.is_table
         node = self._mapped(rows, key, value)
@@ -172,7 +172,7 @@ class _Lowering:
         return self._graph.add(node)
 
     def _partitioned(self, rows: Placed, projection: Projection) -> Selected:
-        """Rows under another key, or under none."""
+        """Return rows under another key, or without one."""
         name, value = self._graph.name_of(rows.node, "map"), self._value(rows, projection)
         if not projection.keys:
             none = Computed(pa.string(), (), NoKey(), "NULL")

@@ -1,1 +1,1 @@
-"""Text becomes statements."""
+"""Parse SQL text to statements."""

@@ -1,4 +1,4 @@
-"""Names, calls with their lambdas, and the constructors ARRAY[..], MAP(..) and STRUCT(..)."""
+"""Parse names, calls with lambdas, and the constructors ARRAY[..], MAP(..) and STRUCT(..)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 Grammar = Callable[[Cursor], ast.Expression]
 
 TYPED_TEXT = ("DATE", "TIME", "TIMESTAMP")
-"""`DATE '2024-01-31'` is a short way to write a cast."""
+"""`DATE '2024-01-31'` is an abbreviation for a cast."""
 
 
 def call_or_name(cursor: Cursor, expression: Grammar) -> ast.Expression:

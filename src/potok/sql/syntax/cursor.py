@@ -1,4 +1,4 @@
-"""Walks over the tokens of one statement, and says in words what it expected."""
+"""A cursor over the tokens of one statement, with error messages that say what was expected."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_COLUMNS = 4_096
 """Limit for a source, a SELECT, a struct or a WITH clause."""
 
 MAX_DEPTH = 40
-"""How deep parentheses, calls and types may nest: the computation goes as deep as the text."""
+"""The maximum nesting of parentheses, calls and types: computation recurses as deep as the text."""
 
 
 class Cursor:
@@ -48,7 +48,7 @@ class Cursor:
         return self.peek().kind is Kind.END
 
     def at(self, *words: str, ahead: int = 0) -> bool:
-        """Whether these words stand here, one after the other."""
+        """Return whether these words come next."""
         tokens = (self.peek(ahead + n) for n in range(len(words)))
         return all(token.kind is Kind.WORD and token.value == word for token, word in zip(tokens, words, strict=True))
 
@@ -59,7 +59,7 @@ class Cursor:
         return True
 
     def expect(self, *words: str) -> Token:
-        """Takes the words, the first of which is returned."""
+        """Take the words; return the first one."""
         first = self.peek()
         for word in words:
             if not self.accept(word):
@@ -77,7 +77,7 @@ class Cursor:
         return token.kind is Kind.SYMBOL and token.value == symbol
 
     def holds(self, first: str, second: str) -> bool:
-        """Whether two symbols stand one after the other anywhere in the statement."""
+        """Return whether two symbols follow each other anywhere in the statement."""
         pairs = zip(self._tokens, self._tokens[1:], strict=False)
         return any(a.value == first and b.value == second and a.kind is b.kind is Kind.SYMBOL for a, b in pairs)
 
@@ -88,7 +88,8 @@ class Cursor:
         return True
 
     def another(self, items: Sequence[object]) -> bool:
-        """Take a comma, if there is one, before another column. Their number is limited, because names are compared."""
+        """Take a comma before another column, if there is one. The number of columns is limited, because names are
+        compared pairwise."""
         if not self.accept_symbol(","):
             return False
         if len(items) >= MOST_COLUMNS:
@@ -101,7 +102,7 @@ class Cursor:
         return self.take()
 
     def close(self, opening: Token, symbol: str) -> None:
-        """Takes what closes an opening parenthesis or bracket."""
+        """Take the token that closes an opening parenthesis or bracket."""
         place = self.source.place(opening.start, opening.end)
         self.expect_symbol(symbol, hint=f"it closes the {opening.written} at line {place.line}, column {place.column}")
 
@@ -110,7 +111,7 @@ class Cursor:
         return token.kind is Kind.QUOTED or (token.kind is Kind.WORD and token.value not in RESERVED)
 
     def name(self, what: str) -> str:
-        """An identifier, folded to upper case unless it is quoted."""
+        """Take an identifier, folded to upper case unless it is quoted."""
         token = self.peek()
         if not self.at_name():
             hint = f"{token.written} is a word of SQL: write `{token.value}` to use it as a name"
@@ -136,7 +137,7 @@ class Cursor:
 
     @contextmanager
     def deeper(self) -> Iterator[bool]:
-        """Around whatever may contain itself; tells whether it is the outermost."""
+        """Guard a recursive rule; return whether it is the outermost call."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise self.mistake(
@@ -146,7 +147,7 @@ class Cursor:
         self._depth -= 1
 
     def since(self, first: Token) -> Place:
-        """From a token to the last one taken."""
+        """Return the range from a token to the last one taken."""
         last = self.previous or first
         return self.source.place(first.start, max(first.end, last.end))
 
@@ -155,7 +156,8 @@ class Cursor:
         return SyntaxMistake(message, hint=hint, place=self.source.place(token.start, token.end))
 
     def expected(self, what: str, *, near: tuple[str, ...] = (), hint: str = "") -> SyntaxMistake:
-        """What should stand here; with `near` words, one that is misspelt here or just before is named."""
+        """Return an error that says what was expected; with `near` words, suggest one that is misspelled here or just
+        before."""
         token = self.peek()
         if not hint and near:
             hint = self._misspelt(near)
@@ -166,7 +168,7 @@ class Cursor:
         token, before = self.peek(), self.previous
         if token.kind is Kind.WORD and (hint := misspelt(token.value, near)):
             return hint
-        # A misspelt keyword is taken for a name, and what follows it is what cannot stand there.
+        # A misspelled keyword is parsed as a name, and the error is found at the token after it.
         if before is not None and before.kind is Kind.WORD and before.value not in RESERVED:
             hint = misspelt(before.value, near)
             return hint and f"{before.written}: {hint}"
@@ -174,7 +176,7 @@ class Cursor:
 
 
 def misspelt(word: str, near: tuple[str, ...]) -> str:
-    """The keyword that is meant, if one is near. Keywords are few, so they must be nearer than names."""
+    """Return the keyword that was probably meant. Keywords are few, so they must be more similar than names."""
     if word in near:
         return ""
     found = similar(word, near, 0.7)

@@ -1,4 +1,4 @@
-"""The grammar of statements that make, change, drop and fill streams, tables and types."""
+"""Parse statements that create, alter, drop and fill streams, tables and types."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _refuse_columns(cursor: Cursor, columns: tuple[ast.ColumnDefinition, ...], r
 
 
 def _if_not_exists(cursor: Cursor) -> bool:
-    """IF may be a name too: only with what follows is it the clause."""
+    """IF may also be a name; it starts the clause only together with the words that follow."""
     if cursor.at("IF", "EXISTS"):
         raise cursor.mistake("CREATE takes IF NOT EXISTS")
     if not cursor.at("IF", "NOT"):
@@ -111,7 +111,7 @@ def _column(cursor: Cursor) -> ast.ColumnDefinition:
 
 
 def properties(cursor: Cursor) -> ast.Properties:
-    """What follows WITH."""
+    """Parse the properties after WITH."""
     cursor.expect_symbol("(")
     found: list[ast.Property] = []
     while True:

@@ -20,10 +20,10 @@ from potok.sql.syntax.words import CONSTRUCTORS
 COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 BOOLEAN = {"OR": 0, "AND": 1}
 ARITHMETIC = {"||": 0, "+": 1, "-": 1, "*": 2, "/": 2, "%": 2}
-"""Operators with how tight they bind; all go left to right."""
+"""Operators by precedence; all are left-associative."""
 
 MAX_LEVELS = 200
-"""How many levels an expression may have, of which each operator is one: whatever walks it does so recursively."""
+"""The maximum depth of an expression; each operator is one level. Expressions are processed recursively."""
 
 MAX_DIGITS = 38
 
@@ -51,7 +51,7 @@ def _boolean(cursor: Cursor, level: int = 0) -> ast.Expression:
 
 
 def levels(expression: ast.Expression) -> int:
-    """How deep the tree of an expression is; counted without recursion."""
+    """Return the depth of an expression; computed without recursion."""
     found = 0
     row: list[ast.Node] = [expression]
     while row:
@@ -132,7 +132,7 @@ def _like(cursor: Cursor, first: Token, left: ast.Expression, negated: bool) -> 
 
 
 def value(cursor: Cursor, level: int = 0) -> ast.Expression:
-    """What a predicate compares: no AND, OR, NOT or predicate outside of parentheses."""
+    """Parse an operand of a predicate: no AND, OR, NOT or predicate outside of parentheses."""
     first = cursor.peek()
     left = _signed(cursor)
     while (token := cursor.peek()).kind is Kind.SYMBOL and ARITHMETIC.get(token.value, -1) >= level:
@@ -158,7 +158,7 @@ def _signed(cursor: Cursor) -> ast.Expression:
 
 
 def primary(cursor: Cursor) -> ast.Expression:
-    """A value, with all `[..]` and `->` that follow it; `->*` is left to the SELECT that it stands in."""
+    """Parse a value with all `[..]` and `->` that follow it; `->*` is left to the SELECT."""
     first = cursor.peek()
     found = _atom(cursor)
     while True:
@@ -247,7 +247,7 @@ def _cast(cursor: Cursor) -> ast.Expression:
 
 
 def number(cursor: Cursor) -> int | Decimal | float:
-    """A number that may have a sign."""
+    """Parse a number with an optional sign."""
     negative = cursor.accept_symbol("-")
     token = cursor.peek()
     if token.kind not in NUMBERS:

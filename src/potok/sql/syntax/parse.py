@@ -1,4 +1,4 @@
-"""Text becomes statements: the doors of this room."""
+"""Parse text to statements: the entry points of this package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from potok.sql.syntax.words import STATEMENTS
 T = TypeVar("T")
 
 _GROWS = re.compile(r"""[\w@'`".-]{2}""")
-"""Neighbours that would grow together if a variable between them were replaced without a space."""
+"""Adjacent tokens that would merge if a variable between them were replaced without a space."""
 
 
 def parse_script(text: str, variables: Mapping[str, str] | None = None, *, bounded: bool = False) -> list[ast.Parsed]:
@@ -49,14 +49,14 @@ def parse_script(text: str, variables: Mapping[str, str] | None = None, *, bound
 
 @dataclass(frozen=True, slots=True)
 class Unparsed:
-    """A statement that cannot be parsed: why, and the name that it was to make, if it was to make one."""
+    """A statement that cannot be parsed: the error, and the name that it would create, if any."""
 
     error: SqlError
     makes: str = ""
 
 
 def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> list[ast.Parsed | Unparsed]:
-    """The statements of a script, with what is wrong in the place of each that cannot be parsed."""
+    """Parse a script, with the error of each statement that cannot be parsed in its position."""
     source = Source(text)
     known = Variables(variables)
     found: list[ast.Parsed | Unparsed] = []
@@ -77,7 +77,7 @@ def parse_leniently(text: str, variables: Mapping[str, str] | None = None) -> li
 
 
 def parse_expression(text: str) -> ast.Expression:
-    """The expression that a text is."""
+    """Parse an expression."""
 
     def parse() -> ast.Expression:
         source = Source(text)
@@ -91,7 +91,7 @@ def parse_expression(text: str) -> ast.Expression:
 
 
 def is_complete(text: str) -> bool:
-    """Whether a text ends with `;`, outside of quotes and comments; the prompt waits for more if not."""
+    """Return whether a text ends with `;` outside of quotes and comments; if not, the prompt waits for more."""
     try:
         tokens = scan(Source(text))
     except SyntaxMistake as mistake:
@@ -107,8 +107,8 @@ def _placed(text: str, parse: Callable[[], T]) -> T:
 
 
 def _split(tokens: list[Token]) -> list[list[Token]]:
-    """The tokens of each statement, without its `;` and with an END, which says `;` unless the statement is open; empty
-    statements are passed over."""
+    """Yield the tokens of each statement without its `;`, followed by an END token, which says `;` unless the statement
+    is unterminated; skip empty statements."""
     statements: list[list[Token]] = []
     current: list[Token] = []
     for token in tokens:
@@ -130,8 +130,7 @@ def _unfinished(source: Source, end: Token) -> SyntaxMistake:
 
 
 def _finished(source: Source, tokens: list[Token], variables: Variables) -> ast.Parsed:
-    """A statement that ends with `;`. Where nothing but the end is missing, that is told; a mistake before it comes
-    first."""
+    """Parse a statement terminated by `;`. Errors before a missing terminator are reported first."""
     end = tokens[-1]
     if end.written == ";":
         return _parse(source, tokens, variables)
@@ -145,7 +144,7 @@ def _finished(source: Source, tokens: list[Token], variables: Variables) -> ast.
 
 
 def _made_by(tokens: list[Token]) -> str:
-    """The name that a statement with a mistake in it was to make: that before its columns, WITH or AS."""
+    """Return the name that an invalid statement would create: the name before its columns, WITH or AS."""
     if similar(tokens[0].value, STATEMENTS, 0.7) != "CREATE":
         return ""
     for before, token in itertools.pairwise(tokens):
@@ -161,7 +160,7 @@ def _parse(source: Source, tokens: list[Token], variables: Variables) -> ast.Par
 
 
 def _text(source: Source, tokens: list[Token]) -> str:
-    """What the statement says, with its variables replaced and its comments kept."""
+    """Return the text of the statement with variables replaced and comments kept."""
     parts: list[str] = []
     at, changed = tokens[0].start, False
     for token in tokens[:-1]:

@@ -1,4 +1,4 @@
-"""The grammar of SELECT."""
+"""Parse SELECT."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOREIGN = (
     ("NATURAL", "JOIN"),
     *((word, after) for word in ("UNION", "INTERSECT", "EXCEPT") for after in ("SELECT", "ALL", "DISTINCT")),
 )
-"""What other dialects have behind FROM; none of these words is the name of a relation there."""
+"""Words that follow FROM in other dialects; they are not names of relations."""
 
 
 def query(cursor: Cursor) -> ast.Select:
@@ -82,7 +82,7 @@ def _item(cursor: Cursor, fields: bool) -> ast.SelectItem | ast.Everything | ast
 
 
 def _every_field(cursor: Cursor) -> ast.EveryField | None:
-    """`x->*`. The arrow and star are looked for first, so that nothing is parsed twice where there are none."""
+    """Parse `x->*`. The arrow and star are searched for first, so that nothing is parsed twice without them."""
     first, mark = cursor.peek(), cursor.mark()
     ahead, depth = 0, 0
     while cursor.peek(ahead).kind is not Kind.END and not (depth == 0 and cursor.at_symbol(",", ahead)):
@@ -123,7 +123,7 @@ def _relation(cursor: Cursor) -> ast.Relation:
 
 
 def _as_of(cursor: Cursor) -> ast.Expression | None:
-    """`AS OF <time>`; `AS of` with nothing that can be a time behind it gives the name OF."""
+    """Parse `AS OF <time>`; `AS of` without a time after it is the alias OF."""
     if not cursor.at("AS", "OF"):
         return None
     after = cursor.peek(2)
@@ -147,7 +147,7 @@ def _alias(cursor: Cursor) -> str:
 
 
 def _at_clause(cursor: Cursor) -> bool:
-    """Whether a word that may be a name begins what follows the relation; EMIT does so even if misspelt behind it."""
+    """Return whether a word that may be a name starts the next clause; EMIT does even if it is misspelled."""
     emit = cursor.at("EMIT") and cursor.peek(1).kind is Kind.WORD and cursor.at_name(1) and not _at_pair(cursor, 1)
     other = any(cursor.at(*words) for words in FOREIGN)
     return emit or other or _at_pair(cursor)
@@ -198,7 +198,7 @@ def _join_kind(cursor: Cursor) -> ast.JoinKind | None:
 
 
 def _several(cursor: Cursor) -> tuple[ast.Expression, ...]:
-    """The expressions of GROUP BY and PARTITION BY: a list, or the same list in parentheses."""
+    """Parse the expressions of GROUP BY or PARTITION BY: a list, optionally in parentheses."""
     cursor.expect("BY")
     enclosed = _at_enclosed_list(cursor)
     if enclosed:
@@ -212,7 +212,7 @@ def _several(cursor: Cursor) -> tuple[ast.Expression, ...]:
 
 
 def _at_enclosed_list(cursor: Cursor) -> bool:
-    """Whether `(a, b)` stands here, and not `(a + b) * 2`."""
+    """Return whether `(a, b)` comes next, and not `(a + b) * 2`."""
     if not cursor.at_symbol("("):
         return False
     depth, ahead = 0, 0
@@ -247,7 +247,7 @@ def _order_item(cursor: Cursor) -> ast.OrderItem:
 
 
 def _nothing_late(cursor: Cursor) -> None:
-    """A clause that stands behind one that it belongs before."""
+    """Raise if a clause comes after one that it must precede."""
     for clause in CLAUSES:
         if cursor.at(*clause.split()):
             order = ", ".join(CLAUSES)

@@ -1,4 +1,4 @@
-"""Statements as SQL text again: parsing the text gives the same."""
+"""Format statements as SQL; parsing the text returns the same statement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from potok.sql.syntax.words import UNIT_MS, quoted
 
 
 def show_statement(statement: ast.Statement) -> str:
-    """A statement as SQL text, without the `;` at its end."""
+    """Format a statement as SQL, without the `;`."""
     match statement:
         case ast.Query(query):
             return show_query(query)
@@ -87,7 +87,7 @@ def _with(properties: ast.Properties) -> str:
 
 
 def show_query(query: ast.Select) -> str:
-    """A SELECT as SQL text."""
+    """Format a SELECT as SQL."""
     return _words(
         f"SELECT {', '.join(map(_item, query.items))}",
         f"FROM {_relation(query.relation)}",
@@ -108,7 +108,7 @@ def _item(item: ast.SelectItem | ast.Everything | ast.EveryField) -> str:
         case ast.Everything(source):
             return f"{quoted(source)}.*" if source else "*"
         case ast.EveryField(operand):
-            # As if it were a field, so that parentheses stand where a field would need them.
+            # Format it like a field, with parentheses where a field needs them.
             return show(ast.FieldOf(operand, "F", at=item.at)).removesuffix("F") + "*"
         case ast.SelectItem(expression, alias):
             return _words(show(expression), alias and f"AS {quoted(alias)}")
@@ -164,7 +164,7 @@ def _kind(is_table: bool) -> str:
 
 
 def _words(*parts: object) -> str:
-    """The parts that are there, with spaces between them."""
+    """Join the non-empty parts with spaces."""
     return " ".join(_there(parts))
 
 

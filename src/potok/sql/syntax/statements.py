@@ -1,4 +1,4 @@
-"""The grammar of statements: which one begins here, and those that inspect and steer."""
+"""Parse statements: dispatch by the first words, and the statements that inspect and control."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTINUING = (
     "DELETE",
     "WITH",
 )
-"""Words that continue a statement: one of them may be misspelt where a statement does not end."""
+"""Words that continue a statement: one of them may be misspelled where a statement does not end."""
 
 EXTENDABLE = ("STREAMS", "TABLES", "TOPICS", "QUERIES")
 
@@ -118,7 +118,7 @@ def _print(cursor: Cursor) -> ast.Statement:
 
 
 def _topic(cursor: Cursor) -> str:
-    """Topics keep their case, quoted or not."""
+    """Parse a topic name, which keeps its case, quoted or not."""
     token = cursor.peek()
     if token.kind is Kind.STRING:
         found = cursor.take().value

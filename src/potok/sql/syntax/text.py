@@ -1,4 +1,4 @@
-"""What was parsed, as SQL text again: parsing the text gives the same."""
+"""Format expressions as SQL; parsing the text returns the same expression."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.sql.syntax.variables import quoted_text
 from potok.sql.syntax.words import quoted
 
 OR, AND, NOT, PREDICATE, VALUE, PLUS, TIMES, SIGN, PRIMARY = range(9)
-"""How tight an expression binds; whatever binds looser than its place asks for stands in parentheses."""
+"""The precedence of an expression; an operand with a lower precedence than required is parenthesized."""
 
 _LEVELS = {"OR": OR, "AND": AND, "+": PLUS, "-": PLUS, "*": TIMES, "/": TIMES, "%": TIMES}
 
@@ -54,14 +54,14 @@ def _show(expression: ast.Expression, place: int) -> str:
 
 
 def _written(node: ast.Expression) -> tuple[str, int]:
-    """The text of an expression, and how tight it binds."""
+    """Return the text of an expression and its precedence."""
     match node:
         case ast.Binary():
             return _binary(node)
         case ast.Unary("NOT", operand):
             return f"NOT {_show(operand, NOT)}", NOT
         case ast.Unary(op, operand):
-            # A sign in front of a number would be read as a part of the number, and two of them as a comment.
+            # A sign before a number would be parsed as part of it, and two signs as a comment.
             text = _show(operand, PRIMARY)
             return f"{op}({text})" if text[0] in "-.0123456789" else f"{op}{text}", SIGN
         case ast.IsNull(operand, negated):

@@ -1,8 +1,8 @@
-"""Text becomes tokens, each with its place.
+"""Split text into tokens with positions.
 
-The scanner and the grammar are our own. A general SQL parser knows neither the words nor the operators of ksqlDB (`:=`,
-`->` for fields, `=>`, `${x}`, EMIT, WITHIN), drops the places of most nodes, accepts what ksqlDB refuses, and takes
-longer to import than all scripts of a day take to parse.
+The scanner and the grammar are our own. A general SQL parser supports neither the keywords nor the operators of ksqlDB
+(`:=`, `->` for fields, `=>`, `${x}`, EMIT, WITHIN), drops the positions of most nodes, accepts what ksqlDB rejects, and
+takes longer to import than all scripts of a day take to parse.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NUMBERS = frozenset({Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT})
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`value` is a word in upper case, or what stands between quotes; `written` is the text as it stands."""
+    """A token. `value` is a word in upper case or the content of quotes; `written` is the original text."""
 
     kind: Kind
     value: str
@@ -71,7 +71,7 @@ _CLOSING = {"/*": "*/"}
 
 
 class Source:
-    """A script, and where in it an offset is."""
+    """A script, with the positions of offsets in it."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -80,7 +80,7 @@ class Source:
         """The positions of line ends, except the last."""
 
     def place(self, start: int, end: int) -> Place:
-        """From `start` to `end`, or to the end of the line on which it starts."""
+        """Return the range from `start` to `end`, or to the end of the line of `start`."""
         line = bisect_left(self._ends, start)
         if line and self.text.startswith("\r\n", self._ends[line - 1]) and start == self._ends[line - 1] + 1:
             line -= 1  # between CR and LF
@@ -92,7 +92,7 @@ class Source:
 
 
 def scan(source: Source, *, bounded: bool = False) -> list[Token]:
-    """Split a script into tokens, followed by one of kind END. `bounded` refuses a script that is too large."""
+    """Split a script into tokens, followed by one of kind END. `bounded` rejects a script that is too large."""
     text, tokens, at = source.text, [], 0
     if bounded and len(text) > MOST_TEXT:
         raise too_long(source, MOST_TEXT)

@@ -1,4 +1,4 @@
-"""The grammar of types: `VARCHAR`, `DECIMAL(4, 2)`, `ARRAY<INT>`, `MAP<K, V>`, `STRUCT<a INT>`, and types by name."""
+"""Parse types: `VARCHAR`, `DECIMAL(4, 2)`, `ARRAY<INT>`, `MAP<K, V>`, `STRUCT<a INT>`, and custom types."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _numbers(cursor: Cursor) -> tuple[int, ...]:
     if not cursor.accept_symbol("("):
         return ()
     if cursor.accept("STRING"):
-        # VARCHAR(STRING), as ksqlDB writes the type itself.
+        # VARCHAR(STRING) is how ksqlDB itself writes the type.
         cursor.expect_symbol(")")
         return ()
     numbers = [_number(cursor)]

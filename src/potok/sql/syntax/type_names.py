@@ -1,4 +1,4 @@
-"""A type as it was written becomes an Arrow type."""
+"""Resolve parsed types to Arrow types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NESTED = ("ARRAY", "MAP", "STRUCT", "DECIMAL")
 
 
 def resolve(type_: ast.TypeName, custom: Mapping[str, pa.DataType]) -> pa.DataType:
-    """The Arrow type; `custom` are the types that CREATE TYPE made, by name."""
+    """Return the Arrow type; `custom` has the types of CREATE TYPE by name."""
     match type_.name:
         case "ARRAY" if type_.arguments:
             return array(resolve(type_.arguments[0], custom))

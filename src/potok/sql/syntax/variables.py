@@ -1,8 +1,8 @@
-"""`${name}`: a variable stands for a name or a value, and may stand inside of text.
+"""`${name}`: a variable is replaced by a name or a value, also inside strings.
 
-Tokens are replaced, not text, so that a variable can never end a text or begin another clause. `$${` in a text is the
-text `${`. Names of variables have no case. ksqlDB leaves a variable in a text as it is if it is not defined, so that a
-topic called `${topic}` is asked for; here that is an error.
+Tokens are replaced, not text, so that a variable can never end a string or start another clause. `$${` in a string is
+the text `${`. Variable names are case-insensitive. ksqlDB keeps an undefined variable in a string as it is, so that a
+topic named `${topic}` is requested; here that is an error.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _CONSTANTS = ("TRUE", "FALSE", "NULL")
 
 
 def quoted_text(text: str) -> str:
-    """A text in quotes, so that it is read back as it is."""
+    """Quote a text as a string literal."""
     return "'" + text.replace("'", "''").replace("${", "$${") + "'"
 
 
@@ -57,7 +57,7 @@ class Variables:
 
 
 def expand(source: Source, tokens: list[Token], variables: Variables) -> list[Token]:
-    """The tokens with their variables replaced; each replacement has the place of its variable."""
+    """Replace the variables in the tokens; each replacement has the position of its variable."""
     if all(token.kind is not Kind.VARIABLE and "${" not in token.written for token in tokens):
         return tokens
     found: list[Token] = []
@@ -80,7 +80,7 @@ def _filled(source: Source, token: Token, known: Variables) -> Token:
 
 
 def _meaning(source: Source, token: Token, value: str) -> list[Token]:
-    """One name or one value; a number may have a sign."""
+    """Parse a value: one name or one literal, with an optional sign."""
     try:
         tokens = scan(Source(value))[:-1]
     except SyntaxMistake:
@@ -96,7 +96,7 @@ def _meaning(source: Source, token: Token, value: str) -> list[Token]:
 
 
 def _no_keyword(token: Token) -> Token:
-    """A word that comes out of a variable is a name, whatever it means elsewhere."""
+    """Return a word from a variable as a name, even if it is a keyword."""
     if token.kind is Kind.WORD and token.value not in _CONSTANTS:
         written = f"`{token.value}`" if token.value in RESERVED else token.written
         return replace(token, kind=Kind.QUOTED, written=written)

@@ -1,4 +1,4 @@
-"""Going through what was parsed, and putting other things in its place."""
+"""Traverse and transform parsed statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def parts_of(node: Any) -> Iterator[Any]:
-    """The nodes right below a node."""
+    """Return the children of a node."""
     for field in dataclasses.fields(node):
         yield from _nodes(getattr(node, field.name))
 
@@ -26,14 +26,14 @@ def _nodes(value: Any) -> Iterator[Any]:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """A node and all that is in it."""
+    """Yield a node and all its descendants."""
     yield node
     for part in parts_of(node):
         yield from walk(part)
 
 
 def names_of(node: Any) -> list[ast.Name]:
-    """The columns that an expression or a query names; parameters of lambdas are none."""
+    """Return the columns that an expression or a query refers to, excluding lambda parameters."""
     return list(_names(node, frozenset()))
 
 
@@ -51,8 +51,7 @@ def calls_of(node: Any) -> list[ast.Call]:
 
 
 def rewritten(node: T, change: Callable[[Any], Any]) -> T:
-    """The node with `change` tried on it and then on everything below: what it gives takes the place, None leaves it
-    as it is."""
+    """Replace nodes top-down: `change` returns the replacement of a node, or None to keep it and continue below."""
     changed = change(node)
     if changed is not None:
         return changed  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Durations, WINDOW and WITHIN."""
+"""Parse durations, WINDOW and WITHIN."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_MS = (1 << 63) - 1
 
 
 def duration(cursor: Cursor, *, zero: bool = True) -> int:
-    """`5 MINUTES` in milliseconds."""
+    """Parse a duration such as `5 MINUTES` to milliseconds."""
     token = cursor.peek()
     if token.kind is not Kind.INTEGER:
         together = token.kind is Kind.WORD and token.value[0].isdigit()
@@ -31,7 +31,7 @@ def duration(cursor: Cursor, *, zero: bool = True) -> int:
 
 
 def window(cursor: Cursor) -> ast.WindowClause:
-    """What follows WINDOW. A name before the kind is allowed, and means nothing, as in ksqlDB."""
+    """Parse what follows WINDOW. A name before the type is allowed and ignored, as in ksqlDB."""
     kinds = ("TUMBLING", "HOPPING", "SESSION")
     first = cursor.previous or cursor.peek()
     if cursor.at_name() and any(cursor.at(kind, ahead=1) for kind in kinds):
@@ -69,7 +69,7 @@ def _limits(cursor: Cursor) -> tuple[int | None, int | None]:
 
 
 def within(cursor: Cursor) -> ast.Within:
-    """What follows WITHIN: `1 HOUR`, or `(1 HOUR, 2 HOURS)` before and after; then perhaps a grace period."""
+    """Parse what follows WITHIN: `1 HOUR`, or `(1 HOUR, 2 HOURS)` before and after, then an optional grace period."""
     first = cursor.previous or cursor.peek()
     grace = None
     if cursor.accept_symbol("("):

@@ -1,4 +1,4 @@
-"""The words of the language: which of them cannot be names, and which begin or continue a clause."""
+"""Keywords: which are reserved, and which start or continue a clause."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ RESERVED: Final = _words(
     TOPIC TRUE UNSET VALUES WHEN WHERE WINDOW WITH WITHIN
     """
 )
-"""A name that is one of these must be quoted. ksqlDB reserves more; whatever can be told apart is a name here."""
+"""Reserved words, which must be quoted as names. ksqlDB reserves more; here, a word is a name wherever that is
+unambiguous."""
 
 CONSTRUCTORS: Final = frozenset({"ARRAY", "MAP", "STRUCT"})
 
 CLAUSE_PAIRS: Final = frozenset(
     {("PARTITION", "BY"), ("ORDER", "BY"), ("EMIT", "CHANGES"), ("EMIT", "FINAL"), ("GRACE", "PERIOD")}
 )
-"""Words that may be names, and begin a clause together with the word after them."""
+"""Words that may be names, and start a clause together with the word after them."""
 
 QUOTED_TO_BE_SURE: Final = (
     RESERVED
@@ -32,7 +33,7 @@ QUOTED_TO_BE_SURE: Final = (
     | {first for first, _ in CLAUSE_PAIRS}
     | _words("COLUMN EXTENDED FUNCTION IF OF QUERY STREAMS TABLES")
 )
-"""Names that are written in quotes, whether or not their place would tell."""
+"""Words that are always quoted as names, even where that is not necessary."""
 
 UNLIKELY_NAMES: Final = RESERVED - _words(
     """
@@ -40,7 +41,7 @@ UNLIKELY_NAMES: Final = RESERVED - _words(
     VALUES
     """
 )
-"""Words where a value should stand that are hardly meant as names: something before them is missing."""
+"""Words that are unlikely to be names in place of a value: something before them is missing."""
 
 UNIT_MS: Final = {
     "MILLISECOND": 1,
@@ -72,15 +73,15 @@ STATEMENTS: Final = (
     "RUN",
     "ASSERT",
 )
-"""The words that a statement begins with."""
+"""The words that start a statement."""
 
 CLAUSES: Final = ("FROM", "WINDOW", "WHERE", "GROUP BY", "PARTITION BY", "HAVING", "ORDER BY", "EMIT", "LIMIT")
-"""The clauses of a query, in the order in which they must stand."""
+"""The clauses of a query, in their required order."""
 
 _PLAIN: Final = re.compile(r"[A-Z_][A-Z0-9_@]*")
 
 
 def quoted(name: str) -> str:
-    """A name as a statement must write it: in backticks unless it is upper case, plain, and no word of SQL."""
+    """Quote a name for a statement: in backticks unless it is plain upper case and not reserved."""
     plain = _PLAIN.fullmatch(name) and name not in QUOTED_TO_BE_SURE
     return name if plain else "`" + name.replace("`", "``") + "`"

@@ -1,4 +1,4 @@
-"""The parts of a checked expression. Each prints as SQL, and none knows how it is computed."""
+"""The nodes of checked expressions. Each prints as SQL; computation is separate."""
 
 from potok.sql.expressions.nodes.calls import FunctionCall, LambdaOf, Parameter
 from potok.sql.expressions.nodes.conditions import Choice, Compare, Listed, Logic, Matches, Not, NullTest, Ranged

@@ -1,4 +1,4 @@
-"""Calls of functions, and the lambdas that are given to some."""
+"""Function calls and their lambdas."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from potok.sql.types import quoted
 
 @dataclass(frozen=True, slots=True)
 class Parameter(Typed):
-    """A parameter of a lambda, inside of its body."""
+    """A parameter of a lambda, in its body."""
 
     name: str
 
@@ -37,8 +37,8 @@ class LambdaOf(Typed):
 
 @dataclass(frozen=True, slots=True)
 class FunctionCall(Typed):
-    """A call of a scalar or table function. A function that comes with SQL is found by name and number of its overload
-    wherever this is unpickled; one of the user's travels with the call, because no other process knows it."""
+    """A call of a scalar or table function. Built-in functions are pickled by name and overload number; a user-defined
+    function is pickled with the call, because other processes do not have it."""
 
     name: str
     arguments: tuple[Typed, ...]

@@ -1,4 +1,4 @@
-"""What is true, false or NULL; and CASE, which asks for it."""
+"""Conditions, and CASE."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.sql.expressions.typed import Typed
 
 @dataclass(frozen=True, slots=True)
 class Compare(Typed):
-    """`= <> < <= > >=`, `IS DISTINCT FROM`, `IS NOT DISTINCT FROM` of two values of one kind."""
+    """`= <> < <= > >=`, `IS DISTINCT FROM`, `IS NOT DISTINCT FROM` of two comparable values."""
 
     op: str
     left: Typed
@@ -26,7 +26,7 @@ class Compare(Typed):
 
 @dataclass(frozen=True, slots=True)
 class Ranged(Typed):
-    """BETWEEN, bounds included."""
+    """BETWEEN, with inclusive bounds."""
 
     operand: Typed
     low: Typed

@@ -1,4 +1,4 @@
-"""Values that are known before anything is computed."""
+"""Constants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from potok.sql.types import BOOLEAN, VARCHAR, type_name
 
 @dataclass(frozen=True, slots=True)
 class Constant(Typed):
-    """A value known before anything is computed; None is NULL."""
+    """A constant; None is NULL."""
 
     value: Any
 

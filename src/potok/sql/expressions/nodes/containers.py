@@ -1,4 +1,4 @@
-"""Arrays, maps and structs: made, and taken apart."""
+"""Constructors of arrays, maps and structs, and access to their elements."""
 
 from __future__ import annotations
 

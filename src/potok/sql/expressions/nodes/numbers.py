@@ -1,4 +1,4 @@
-"""Arithmetic, and casts from one type to another."""
+"""Arithmetic and casts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class CastTo(Typed):
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic(Typed):
-    """`+ - * / %` of two numbers of one kind (decimals may differ in precision and scale), or `+` of two texts."""
+    """`+ - * / %` of two numbers of one kind (decimals may differ in precision and scale), or `+` of two strings."""
 
     op: str
     left: Typed

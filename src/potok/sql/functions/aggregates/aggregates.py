@@ -1,7 +1,7 @@
 """The aggregates of SQL.
 
-An `AggregateCall` need not travel: whoever knows the name, the types and the literals finds it again in the registry.
-Its folds keep plain data: numbers, text, lists, dicts with text keys, and the values themselves.
+An `AggregateCall` is not pickled: the registry finds it by name, types and literals. States are plain data: numbers,
+strings, lists, dicts with string keys, and the values themselves.
 """
 
 from __future__ import annotations

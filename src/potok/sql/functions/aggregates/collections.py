@@ -12,11 +12,11 @@ from potok.sql.functions.function import AggregateCall, AggregateFunction, Aggre
 from potok.sql.types import BIGINT, NULL, VARCHAR
 
 MOST_COLLECTED: Final = 2**31 - 1
-"""How many values COLLECT_LIST and COLLECT_SET take; further ones are left out. ksqlDB has no limit either unless
-`ksql.functions.collect_list.limit` sets one (its cloud: 1000), and nothing should be lost that nobody asked to lose."""
+"""How many values COLLECT_LIST and COLLECT_SET collect; further ones are ignored. ksqlDB has no limit either unless
+`ksql.functions.collect_list.limit` sets one (1000 in its cloud)."""
 
 MOST_COUNTED: Final = 1000
-"""How many distinct values HISTOGRAM counts; further ones are left out, as in ksqlDB."""
+"""How many distinct values HISTOGRAM counts; further ones are ignored, as in ksqlDB."""
 
 
 def _one(types: Sequence[pa.DataType]) -> pa.DataType | None:
@@ -48,7 +48,7 @@ def collect_list(limit: int) -> Fold:
 
 
 def collect_set(limit: int) -> Fold:
-    """States keep each value under its identity, in the order in which they came."""
+    """States hold each value under its identity, in order of arrival."""
 
     def add(state: dict[str, Any], value: Any) -> dict[str, Any]:
         if len(state) < limit:
@@ -87,7 +87,7 @@ def histogram(limit: int) -> Fold:
 
 
 def _counted(state: dict[str, list[Any]], value: Any, times: int) -> dict[str, list[Any]]:
-    """How often each value is there: its identity, the value, the number."""
+    """The count of each value: its identity, the value, the count."""
     entry = state.setdefault(identity(value), [value, 0])
     entry[1] += times
     if entry[1] < 1:

@@ -95,7 +95,7 @@ def _top_values(size: int, type_: pa.DataType) -> Fold:
 
 
 def _top_rows(size: int, type_: pa.DataType, names: Sequence[str]) -> Fold:
-    """Like the greatest values, with what else stands in their records. Of equal ones the first comes first."""
+    """The greatest values with other columns of their records. Of equal values, the first arrival comes first."""
     key = sort_key(type_)
 
     def greatest(rows: list[Any]) -> list[Any]:

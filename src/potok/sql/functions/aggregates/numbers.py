@@ -20,14 +20,14 @@ _OUTGROWN: Final = 2**63
 
 
 def checked(total: Any) -> Any:
-    """A sum of integers that 64 bits hold. The record that makes it outgrow them is a dead letter, as in every sum."""
+    """Sum integers within 64 bits. A record that makes the sum overflow becomes a dead letter, as in every sum."""
     if isinstance(total, int) and not -_OUTGROWN <= total < _OUTGROWN:
         raise OverflowError("the sum outgrows 64 bits")
     return total
 
 
 def wrapped(total: int) -> int:
-    """An integer in 32 bits, as Java adds them up."""
+    """Wrap an integer to 32 bits, as in Java."""
     return (total + 2**31) % 2**32 - 2**31
 
 
@@ -80,7 +80,7 @@ def _number_sum(type_: pa.DataType) -> Fold:
 
 
 def _decimal_sum(type_: pa.DataType) -> Fold:
-    """Sums as whole numbers of the smallest unit, which are exact and cheap to store."""
+    """Sum decimals as integers of the smallest unit, which are exact and cheap to store."""
     most, scale = 10**type_.precision, type_.scale
 
     def units(value: Decimal) -> int:

@@ -13,7 +13,7 @@ from potok.sql.types import NULL
 
 
 def _fold(latest: bool, size: int, ignore_nulls: bool, single: bool) -> Fold:
-    """States are the values that count, in the order in which they came."""
+    """States are the relevant values, in order of arrival."""
 
     def add(state: list[Any], value: Any) -> list[Any]:
         if (value is None and ignore_nulls) or (len(state) >= size and not latest):

@@ -15,8 +15,8 @@ from potok.sql.functions.function import AggregateCall, AggregateFunction, Aggre
 from potok.sql.types import BIGINT, DOUBLE, INT, is_number
 
 State = list[Any]
-"""How many, their sum, and the sum of the squares of what lies between them and their mean, so that what is squared is
-small. Of integers also the sum of their own squares, which is exact: rows that are taken back leave no error behind."""
+"""The count, the sum, and the sum of squared deviations from the mean, which keeps the squared numbers small. For
+integers also the sum of squares, which is exact: removed rows leave no error."""
 
 
 def _add_integer(state: State, value: Any) -> State:
@@ -37,7 +37,7 @@ def _merge_integers(left: State, right: State) -> State:
 
 
 def _integer_variance(state: State) -> float:
-    """As ksqlDB rounds it while rows are only added, and from the exact sums after that."""
+    """Rounded as by ksqlDB while rows are only added, and computed from the exact sums after that."""
     count, total, apart, squares = state
     if apart is not None:
         return _variance(state)
@@ -49,7 +49,7 @@ def _sums(left: State, right: State) -> State:
 
 
 def _add(state: State, value: Any) -> State:
-    """By Youngs and Cramer, as ksqlDB does it."""
+    """The method of Youngs and Cramer, as in ksqlDB."""
     if value is None:
         return state
     count, total, squares = state[0] + 1, state[1] + value, state[2]
@@ -124,7 +124,7 @@ def _correlation(state: State) -> float:
 
 
 def _correlations(terms: Sequence[Any]) -> Any:
-    """Pearson's coefficient from the sums; NaN where there is none, as for a single record."""
+    """Return Pearson's coefficient from the sums; NaN if it is undefined, as for a single record."""
     count, x, y, xx, yy, xy = terms
     with np.errstate(all="ignore"):
         return (count * xy - x * y) / np.sqrt((count * xx - x * x) * (count * yy - y * y))
@@ -135,7 +135,7 @@ def _correlation_parts() -> tuple[Part, ...]:
     def part(index: int) -> Callable[[Sequence[pa.Array], int], pa.Array]:
         def compute(columns: Sequence[pa.Array], _: int) -> pa.Array:
             x, y = columns
-            # A product with NULL is NULL: what the other column lacks counts for neither.
+            # A product with NULL is NULL: a record with NULL in one column counts for neither.
             both = pc.multiply(x, y).is_valid()
             chosen = (x, x, y, pc.multiply(x, x), pc.multiply(y, y), pc.multiply(x, y))[index]
             return pc.if_else(both, pa.scalar(1.0) if index == 0 else chosen, pa.scalar(None, DOUBLE))

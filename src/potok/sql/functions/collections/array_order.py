@@ -1,4 +1,4 @@
-"""Functions of arrays that put items in order."""
+"""Functions that order the elements of arrays."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DOWN: Final = pa.array(["DESC", "DESCENDING"])
 
 
 def ascending(items: Flat) -> tuple[Ints, Ints]:
-    """The indices of the items, those of each row from the least to the greatest and then NULLs; and how many of each
-    row are not NULL."""
+    """Return the indices of the elements, ordered within each row, NULL last; and the number of non-NULL elements of
+    each row."""
     keys = pa.table({"row": items.rows, "key": ordered(items.parts[0])})
     order = pc.sort_indices(keys, sort_keys=[("row", "ascending"), ("key", "ascending")])
     filled = np.bincount(items.rows[is_valid(items.parts[0])], minlength=len(items.lengths))
@@ -54,7 +54,7 @@ def _sort(arguments: Sequence[Any], rows: int, _: pa.DataType, context: Context)
 
 
 def _turned(order: Ints, items: Flat, filled: Ints, down: Any) -> Ints:
-    """The order, from the greatest to the least in the rows of `down`. NULLs stay at the end."""
+    """Return the order, descending in the rows of `down`, with NULL last."""
     rows = items.rows
     at = np.arange(len(order)) - items.starts[rows]
     turn = down[rows] & (at < filled[rows])

@@ -14,14 +14,14 @@ from potok.sql.functions.function import Context, Overload, ScalarFunction, take
 from potok.sql.types import BIGINT, INT
 
 LONGEST_SERIES: Final = 100_000
-"""A longer series is NULL: one record must not fill the memory of all."""
+"""A longer series is NULL, so that one record cannot exhaust the memory."""
 
 
 def _series(arguments: Sequence[Any], _: int, result: pa.DataType, context: Context) -> pa.Array:
     valid = np.logical_and.reduce([is_valid(argument) for argument in arguments])
     start, end = numbers(arguments[0]), numbers(arguments[1])
     step = numbers(arguments[2]) if len(arguments) > 2 else np.where(end > start, 1, -1)
-    # Farther apart than 2^63 is farther than any series may reach.
+    # A distance beyond 2^63 is longer than any series.
     far = np.where(end > start, end - start, start - end)
     lengths = np.where(step == 0, 0, 1 + far // np.where(step == 0, 1, np.abs(step)))
     for bad, reason in (

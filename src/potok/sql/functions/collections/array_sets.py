@@ -1,4 +1,4 @@
-"""Functions that take arrays for sets: which items are in them, each once."""
+"""Set functions over arrays."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from potok.sql.types import BOOLEAN
 
 
 def _matches(arguments: Sequence[Any]) -> tuple[Flat, Mask]:
-    """The items of arrays, and which of them are the value of their row. NULL is the value NULL."""
+    """Return the elements of arrays, and which of them equal the value of their row. NULL equals NULL."""
     items, value = flat(arguments[0]), arguments[1]
     item_codes, value_codes = codes([items.parts[0], value])
     return items, item_codes == value_codes[items.rows]
@@ -49,13 +49,13 @@ def _distinct(items: Flat) -> pa.Array:
 
 
 def _among(left: Ints, right: Ints) -> Mask:
-    # By a hash table; numpy would sort both.
+    # With a hash table; numpy would sort both.
     found: Mask = pc.is_in(pa.array(left), pa.array(right)).to_numpy(zero_copy_only=False)
     return found
 
 
 def _of_two(choose: Callable[[Ints, Ints], Mask]) -> Compute:
-    """The distinct items of the first array that are chosen, knowing those of the second."""
+    """Return the distinct elements of the first array that are selected, given those of the second."""
 
     def compute(arguments: Sequence[Any], _: int, __: pa.DataType, ___: Context) -> pa.Array:
         left, right = flat(arguments[0]), flat(arguments[1])
@@ -74,7 +74,7 @@ def _union(arguments: Sequence[Any], _: int, __: pa.DataType, ___: Context) -> p
 
 
 def _without(items: Flat, kept: Mask) -> Flat:
-    """The same, but NULL where not kept."""
+    """Return the same, but NULL where not selected."""
     if kept.all() or (items.valid == kept).all():
         return items
     chosen = np.flatnonzero(kept[items.rows])

@@ -1,4 +1,4 @@
-"""Functions that take lambdas: all items of all rows go through the lambda at once."""
+"""Functions with lambdas: all elements of all rows are passed to the lambda at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.sql.types import BOOLEAN, NULL, VARCHAR
 
 
 def _items(collection: pa.DataType | LambdaShape, of_maps: bool) -> Sequence[pa.DataType] | None:
-    """The types of what a lambda is given of each item: the item, or key and value."""
+    """Return the types of the parameters for each element: the element, or key and value."""
     if isinstance(collection, LambdaShape):
         return None
     if of_maps:
@@ -30,7 +30,7 @@ def _item_types(of_maps: bool) -> Callable[[Types, int], Sequence[pa.DataType]]:
 
 
 def _takes(shape: pa.DataType | LambdaShape, parameters: int) -> LambdaShape | None:
-    """The shape of a lambda of so many parameters."""
+    """Return the shape of a lambda with a number of parameters."""
     return shape if isinstance(shape, LambdaShape) and shape.parameters == parameters else None
 
 
@@ -81,7 +81,7 @@ def _transform_map_accept(types: Types) -> Accepted | None:
 
 
 def _result(shape: LambdaShape) -> pa.DataType:
-    """What a lambda gives; as long as that is not known, anything stands for it."""
+    """Return the result type of a lambda; while it is unknown, any type is accepted."""
     return VARCHAR if shape.body is None else shape.body
 
 
@@ -105,7 +105,7 @@ def _transform_map(arguments: Sequence[Any], _: int, __: pa.DataType, context: C
 
 
 def _again(rows: Ints, keys: pa.Array) -> Mask:
-    """Which keys another one of the same row is equal to."""
+    """Return which keys equal another key of the same row."""
     (found,) = codes([keys])
     again = np.ones(len(rows), np.bool_)
     again[np.unique(row_keys(rows, found, len(found)), return_index=True)[1]] = False
@@ -136,8 +136,8 @@ def _reduce_accept(of_maps: bool) -> Callable[[Types], Accepted | None]:
 
 
 def _reduce(arguments: Sequence[Any], rows: int, _: pa.DataType, __: Context) -> pa.Array:
-    """Position by position. With the longest rows in front, those that still have an item are always the first ones,
-    and those that have none any more are cut off from the end."""
+    """Process position by position. With the longest rows first, the rows that still have an element are always a
+    prefix."""
     column, state, step = arguments
     items = entries_of(column) if pa.types.is_map(column.type) else flat(column)
     lengths = np.where(is_valid(state), items.lengths, 0)

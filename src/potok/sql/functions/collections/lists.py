@@ -1,4 +1,4 @@
-"""Columns of arrays and maps as their items in one flat column: where each row begins, and how many it has."""
+"""Columns of arrays and maps as flat elements, with the offset and length of each row."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """The items of all rows. A row that is NULL has none."""
+    """The elements of all rows. A NULL row has none."""
 
     starts: Ints
     lengths: Ints
     valid: Mask
     parts: tuple[pa.Array, ...]
-    """The items of arrays; the keys and the values of maps."""
+    """The elements of arrays; the keys and the values of maps."""
 
     @property
     def rows(self) -> Ints:
-        """For each item, the row that it is of."""
+        """The row of each element."""
         return np.repeat(np.arange(len(self.lengths)), self.lengths)
 
 
 def flat(column: pa.Array) -> Flat:
-    """The items of a column, without gaps and in the order of its rows."""
+    """Return the elements of a column, without gaps and in row order."""
     parts = (column.keys, column.items) if pa.types.is_map(column.type) else (column.values,)
     valid = column.is_valid().to_numpy(zero_copy_only=False)
     offsets = column.offsets.to_numpy().astype(np.int64)
@@ -46,14 +46,14 @@ def flat(column: pa.Array) -> Flat:
 
 
 def spans(starts: Ints, lengths: Ints) -> Ints:
-    """The indices from each start on, one stretch after the other."""
+    """Return consecutive indices from each start, concatenated."""
     before = np.cumsum(lengths) - lengths
     indices: Ints = np.arange(int(lengths.sum()), dtype=np.int64) + np.repeat(starts - before, lengths)
     return indices
 
 
 def list_column(values: pa.Array, lengths: Ints, valid: Mask) -> pa.Array:
-    """Arrays of so many items each; NULL where not valid."""
+    """Build arrays with these lengths; NULL where not valid."""
     return pa.ListArray.from_arrays(_offsets(lengths, valid), values)
 
 
@@ -70,13 +70,13 @@ def _offsets(lengths: Ints, valid: Mask) -> pa.Array:
 
 
 def only(items: Flat, chosen: Ints) -> pa.Array:
-    """Arrays with the items at these indices alone, which are in order."""
+    """Return arrays with only the elements at these indices, which are ordered."""
     lengths = np.bincount(items.rows[chosen], minlength=len(items.lengths))
     return list_column(items.parts[0].take(pa.array(chosen)), lengths, items.valid)
 
 
 def joined(left: Flat, right: Flat) -> Flat:
-    """In each row the items of the left, then those of the right. NULL has no items; two NULLs give NULL."""
+    """Concatenate the elements of both sides in each row. NULL has no elements; two NULLs give NULL."""
     shift = len(left.parts[0])
     starts = np.stack([left.starts, right.starts + shift], axis=1).ravel()
     lengths = np.stack([left.lengths, right.lengths], axis=1).ravel()
@@ -88,24 +88,24 @@ def joined(left: Flat, right: Flat) -> Flat:
 
 
 def row_keys(rows: Ints, coded: Ints, span: int) -> Ints:
-    """A number for each pair of row and code; `span` is more than every code."""
+    """Return a number for each pair of row and code; `span` exceeds every code."""
     return rows * (span + 1) + coded + 1
 
 
 def first_of_each(keys: Ints) -> Ints:
-    """The indices at which a number comes for the first time, in order."""
+    """Return the indices of first occurrences, in order."""
     return np.sort(np.unique(keys, return_index=True)[1])
 
 
 def in_rows(left: Flat, right: Flat) -> tuple[Ints, Ints]:
-    """The items of two columns as numbers that are equal if the items are, and their rows too."""
+    """Return the elements of two columns as numbers that are equal if the elements and their rows are."""
     left_codes, right_codes = codes([left.parts[0], right.parts[0]])
     span = 1 + max((int(found.max()) for found in (left_codes, right_codes) if len(found)), default=0)
     return row_keys(left.rows, left_codes, span), row_keys(right.rows, right_codes, span)
 
 
 def numbers(column: pa.Array, missing: Any = 0) -> Ints:
-    """A column of integers, with a number in place of NULL."""
+    """Return a column of integers, with a number in place of NULL."""
     found: Ints = column.fill_null(missing).to_numpy(zero_copy_only=False).astype(np.int64)
     return found
 

@@ -29,7 +29,7 @@ from potok.sql.types import BOOLEAN, NULL_KEY, VARCHAR
 
 
 def unique_keys(entries: Flat) -> pa.Array:
-    """Maps of entries in which a key may come again: it stays where it came first, with the value that came last."""
+    """Build maps from entries with duplicate keys: a key keeps its first position and its last value."""
     rows = entries.rows
     (found,) = codes([entries.parts[0]])
     keys = row_keys(rows, found, len(found))
@@ -63,7 +63,7 @@ def _as_map(arguments: Sequence[Any], _: int, __: pa.DataType, context: Context)
     chosen = np.flatnonzero(valid[keys.rows])
     rows = keys.rows[chosen]
     at = chosen - keys.starts[rows]
-    # Keys without a value have NULL; values without a key are left out.
+    # A key without a value maps to NULL; a value without a key is ignored.
     values = items.parts[0].take(pa.array(items.starts[rows] + at, mask=at >= items.lengths[rows]))
     lengths = np.where(valid, keys.lengths, 0)
     names = keys.parts[0].take(pa.array(chosen))

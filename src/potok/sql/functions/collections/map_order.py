@@ -1,4 +1,4 @@
-"""The order in which ksqlDB goes through the entries of a map: that of Java's HashMap."""
+"""The iteration order of maps in ksqlDB, which is that of Java's HashMap."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.sql.types import BIGINT, BOOLEAN, INT, VARCHAR
 
 
 def entries_of(column: pa.Array) -> Flat:
-    """The entries of maps, those of each row by the bucket that their key falls into, then as they came."""
+    """Order the entries of each map by the bucket of their key, then by insertion."""
     entries = flat(column)
     keys = entries.parts[0]
     if keys.type not in (VARCHAR, INT, BIGINT, BOOLEAN) or entries.lengths.max(initial=0) < 2:
@@ -26,7 +26,7 @@ def entries_of(column: pa.Array) -> Flat:
 
 
 def _capacities(sizes: Ints) -> Ints:
-    """How many buckets a map of so many entries has: a power of two, filled by three quarters at most."""
+    """Return the number of buckets for a map of this size: a power of two, at most three quarters full."""
     wanted = np.maximum(1, -(-sizes * 4 // 3))
     found: Ints = 1 << np.ceil(np.log2(wanted)).astype(np.int64)
     return found
@@ -44,7 +44,7 @@ def _spread(code: int) -> int:
 
 
 def _hash(key: Any, type_: pa.DataType) -> int:
-    """`hashCode` as an unsigned number of 32 bits."""
+    """Return `hashCode` as an unsigned 32-bit number."""
     if type_ == BOOLEAN:
         return 1231 if key else 1237
     if type_ == VARCHAR:

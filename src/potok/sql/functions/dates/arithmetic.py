@@ -39,7 +39,7 @@ def unit_ms(name: str) -> int:
 
 
 def _units(column: pa.Array, valid: Numbers, context: Context) -> Numbers:
-    """The milliseconds of the units of a column. A row with none is not valid any more."""
+    """Return the milliseconds of a column of units. A row with an invalid unit becomes invalid."""
     only = constant(column)
     if only is not None and only.upper().removesuffix("S") in _UNITS:
         return np.full(len(column), unit_ms(only), np.int64)
@@ -50,7 +50,7 @@ def _units(column: pa.Array, valid: Numbers, context: Context) -> Numbers:
 
 
 def _moves(sign: int) -> Compute:
-    """A computation that adds `sign` intervals. A DATE stays on a whole day, a TIME goes round the clock."""
+    """Return a computation that adds `sign` intervals. A DATE stays on a whole day, a TIME wraps at midnight."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         unit, interval, value = arguments

@@ -1,4 +1,4 @@
-"""Functions that show dates and times by a pattern."""
+"""Functions that format dates and times."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _instant(value: int, zone: Zone) -> Moment:
 
 
 Moments = tuple[Numbers | None, Numbers | None, Numbers | None]
-"""Days since 1970, nanoseconds of the day, and seconds to UTC."""
+"""Days since 1970, nanoseconds of the day, and the UTC offset in seconds."""
 
 
 def _dates(values: Numbers, _: Zone) -> Moments:
@@ -60,8 +60,8 @@ def _formats(
     zone: Zone = UTC,
     unit: int = 1,
 ) -> Callable[[Sequence[Any], int, pa.DataType, Context], pa.Array]:
-    """A computation: many moments at once if there is one pattern for all, else row by row. `zone` is that of a call
-    without one; the values are `unit` times as many as their days or milliseconds."""
+    """Return a computation: vectorized if all rows have one pattern, else row by row. `zone` is the default time zone;
+    values are `unit` times as large as their days or milliseconds."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         numbers = numbers_of(arguments[0]) // unit
@@ -101,7 +101,7 @@ def _at_once(
 
 
 def _settled(pattern: Pattern, zone: Zone) -> Pattern:
-    """The pattern with what a zone always shows written out."""
+    """Replace the time zone fields of a pattern by literals if the zone has fixed texts."""
     moment = Moment(0, 0, zone, zone.seconds)
 
     def settle(part: Part) -> Part:

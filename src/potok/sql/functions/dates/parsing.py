@@ -1,4 +1,4 @@
-"""Functions that read dates and times by a pattern."""
+"""Functions that parse dates and times."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from potok.sql.types import BIGINT, DATE, INT, TIME, TIMESTAMP, VARCHAR
 _DAY_MS: Final = 86_400_000
 _MOST_MS: Final = (2**63 - 1) // 1000
 _NOT_OF_JAVA: Final = frozenset({"QuarterOfYear", "WeekBasedYear", "WeekOfWeekBasedYear", "WeekOfMonth"})
-"""Fields that come from outside of Java's list of them, on which a time of day may not depend."""
+"""Fields that are not standard Java fields, which a time of day may not use."""
 
 
 def _day(text: str, pattern: str) -> int:
@@ -66,8 +66,8 @@ def _fits(value: int, most: int, text: str) -> int:
 
 
 def milliseconds_of_all(texts: pa.Array, pattern: str, zone: Zone = UTC) -> tuple[Numbers, Numbers] | None:
-    """Which of many texts were read at once, and the milliseconds since 1970 that they tell; None if the pattern has to
-    be read row by row."""
+    """Return which strings were parsed vectorized, and their milliseconds since 1970; None if the pattern needs
+    row-by-row parsing."""
     parsed = pattern_of(pattern)
     found = read_all(parsed, texts)
     if found is None:
@@ -85,7 +85,7 @@ def _days(texts: pa.Array, pattern: str, _: Zone) -> tuple[Numbers, Numbers] | N
 
 
 def _simple_days(texts: pa.Array, pattern: str, _: Zone) -> tuple[Numbers, Numbers] | None:
-    """Plain patterns mean the same to SimpleDateFormat, as long as no day is beyond its month."""
+    """Plain patterns mean the same to SimpleDateFormat, if no day exceeds its month."""
     parsed = pattern_of(pattern)
     plain = all(isinstance(part, Literal) or _is_plain(part) for part in parsed.parts)
     found = read_all(parsed, texts) if plain and _has(parsed, "MonthOfYear") else None
@@ -111,8 +111,8 @@ def _reads(
     many: Callable[[pa.Array, str, Zone], tuple[Numbers, Numbers] | None],
     unit: int = 1,
 ) -> Compute:
-    """A computation: many texts at once if there is one pattern for all of them, and the rest row by row. The column
-    has `unit` times as many as the functions give."""
+    """Return a computation: vectorized if all rows have one pattern, the rest row by row. Column values are `unit`
+    times as large as the results of the functions."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         valid = valid_rows(arguments, rows)

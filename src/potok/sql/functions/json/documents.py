@@ -1,7 +1,7 @@
-"""JSON documents in text: read as Jackson reads them for ksqlDB, written as it writes them.
+"""Read and write JSON documents in strings, compatible with Jackson in ksqlDB.
 
-Numbers keep their digits: 1.10 stays 1.10. orjson reads the documents; where it would lose digits, or refuses what
-Jackson takes, the document is read again by the slower reader that keeps them as Decimal.
+Numbers keep their digits: 1.10 stays 1.10. orjson reads the documents; if it would lose digits, or rejects what Jackson
+accepts, a slower reader reads them as Decimal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 MISSING: Final = object()
-"""What an empty text is: no document, and no mistake."""
+"""The result for an empty string, which is neither a document nor an error."""
 
 _MOST_DIGITS: Final = 9_999
 _BLANKS: Final = " \t\n\r"
@@ -25,11 +25,11 @@ _SHORT: Final = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"
 
 
 class BadDocument(ValueError):
-    """A text that is no JSON."""
+    """A string that is not valid JSON."""
 
 
 def quick(text: str) -> Any:
-    """A document; its numbers with a point may have lost digits. Raises `BadDocument`."""
+    """Parse a document; fractional numbers may lose digits. Raises `BadDocument`."""
     try:
         return orjson.loads(text)
     except ValueError:
@@ -37,7 +37,7 @@ def quick(text: str) -> Any:
 
 
 def exact(text: str) -> Any:
-    """A document with every digit of its numbers. What stands behind it is not looked at. Raises `BadDocument`."""
+    """Parse a document with all digits of its numbers, ignoring what follows it. Raises `BadDocument`."""
     start = len(text) - len(text.lstrip(_BLANKS))
     if start == len(text):
         return MISSING
@@ -57,7 +57,7 @@ def _decoder() -> json.JSONDecoder:
 
 
 def _whole(digits: str) -> int | Decimal:
-    # Python refuses to make an int of thousands of digits; a Decimal holds them.
+    # Python rejects ints of thousands of digits; a Decimal holds them.
     return int(digits) if len(digits) < 4000 else Decimal(digits)
 
 
@@ -66,7 +66,7 @@ def _no_constant(name: str) -> Any:
 
 
 def has_fraction(node: Any) -> bool:
-    """Whether digits may have been lost when orjson read this."""
+    """Return whether orjson may have lost digits."""
     if isinstance(node, dict):
         return any(map(has_fraction, node.values()))
     if isinstance(node, list):
@@ -75,13 +75,13 @@ def has_fraction(node: Any) -> bool:
 
 
 def looked_up(text: str, look: Callable[[Any], Any]) -> Any:
-    """What `look` finds in a document, with all digits of its numbers."""
+    """Return the result of `look` on a document, with all digits of its numbers."""
     found = look(quick(text))
     return look(exact(text)) if has_fraction(found) else found
 
 
 def write(node: Any, number: Callable[[Decimal], str] = str) -> str:
-    """A document as text without blanks. `number` shows numbers with a fraction."""
+    """Format a document as compact JSON. `number` formats fractional numbers."""
     if isinstance(node, dict | list) and (shown := _at_once(node)):
         return shown
     if isinstance(node, str):
@@ -99,7 +99,7 @@ def write(node: Any, number: Callable[[Decimal], str] = str) -> str:
 
 
 def _at_once(node: Any) -> str:
-    """What orjson writes, or "" if it would not write the same: numbers as Decimal, control characters."""
+    """Return orjson's output, or "" if it would differ: Decimal numbers, control characters."""
     try:
         shown = orjson.dumps(node)
     except TypeError:
@@ -108,7 +108,7 @@ def _at_once(node: Any) -> str:
 
 
 def plain(number: Decimal) -> str:
-    """A number without an exponent. Raises `BadDocument` for one that would fill pages, as Jackson does."""
+    """Format a number without an exponent. Raises `BadDocument` for a very long one, like Jackson."""
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or abs(exponent) > _MOST_DIGITS:
         raise BadDocument(f"{number} has too many digits to be written without an exponent")
@@ -121,5 +121,5 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def encodable(text: str) -> str:
-    """The text with a ? for each half of a surrogate pair, as Java writes it to UTF-8."""
+    """Replace each lone surrogate by ?, as Java does when it encodes UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Functions of JSON in text."""
+"""Functions of JSON strings."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from potok.sql.types import BOOLEAN, INT, VARCHAR, array, map_of
 
 
 def _text(node: Any) -> str:
-    """A value as the functions give it: text as it is, everything else as JSON."""
+    """Format a value as function result: strings as they are, everything else as JSON."""
     return encodable(node if isinstance(node, str) else write(node))
 
 
@@ -116,7 +116,7 @@ def _contains(text: str | None, value: Any) -> bool | None:
 
 
 def _anything(types: Types) -> Accepted | None:
-    """JSON_ARRAY_CONTAINS takes a value of any type."""
+    """JSON_ARRAY_CONTAINS accepts a value of any type."""
     if len(types) != 2 or any(isinstance(type_, LambdaShape) for type_ in types):
         return None
     return Accepted((VARCHAR, types[1]), BOOLEAN) if types[0] in (VARCHAR, pa.null()) else None

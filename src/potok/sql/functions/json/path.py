@@ -8,7 +8,7 @@ from typing import Any
 from potok.sql.functions.json.documents import MISSING
 
 NOTHING: Any = object()
-"""What a path finds that leads nowhere. A JSON null is found."""
+"""The result of a path that does not exist. A JSON null exists."""
 
 
 LONGEST_PATH = 1_000
@@ -67,7 +67,7 @@ def _invalid(path: str) -> ValueError:
 
 
 def follow(node: Any, steps: tuple[str, ...]) -> Any:
-    """What stands at the end of a path, or `NOTHING`."""
+    """Return the value at a path, or `NOTHING`."""
     for step in steps:
         if isinstance(node, dict):
             node = node.get(step, NOTHING)

@@ -1,4 +1,4 @@
-"""Values of any type as JSON."""
+"""Convert values of any type to JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.sql.functions.json.documents import plain, write
 
 
 def to_json(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) -> pa.Array:
-    """A column as JSON, with the fields of structs and the keys of maps in order. NULL is null too, at the top."""
+    """Convert a column to JSON, with sorted struct fields and map keys. NULL becomes null, also at the top level."""
     column = arguments[0]
     writer = _writer(column.type)
     shown: list[str] = ["null" if value is None else writer(value) for value in column.to_pylist()]
@@ -25,7 +25,7 @@ def to_json(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) 
 
 
 def _writer(type_: pa.DataType) -> Callable[[Any], str]:
-    """How values of a type that are not NULL are written."""
+    """Return the function that formats non-NULL values of a type."""
     if pa.types.is_list(type_):
         item = _nullable(_writer(type_.value_type))
         return lambda values: f"[{','.join(map(item, values))}]"
@@ -52,7 +52,7 @@ def _nullable(show: Callable[[Any], str]) -> Callable[[Any], str]:
 
 
 def _order(name: str) -> bytes:
-    """Java sorts text by its UTF-16 units."""
+    """Java sorts strings by UTF-16 code unit."""
     return name.encode("utf-16-be", "surrogatepass")
 
 

@@ -1,4 +1,4 @@
-"""GREATEST and LEAST: of several columns, row by row, past the NULLs."""
+"""GREATEST and LEAST of several columns, row by row, ignoring NULL."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _values(type_: pa.DataType) -> Callable[[Types], Accepted | None]:
 
 
 def _ranks(column: pa.Array) -> pa.Array:
-    """Whole numbers in the order in which Java compares doubles: -0.0 before 0.0, NaN behind Infinity."""
+    """Return integers in the order in which Java compares doubles: -0.0 before 0.0, NaN after Infinity."""
     values = column.fill_null(0.0).to_numpy(zero_copy_only=False)
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
     missing = column.is_null().to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Functions of places on earth."""
+"""GEO_DISTANCE."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RADII: Final = {
 
 
 def _distance(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
-    """By the haversine formula. Without a unit, or with one that is NULL or blank, in kilometers."""
+    """Compute the haversine formula. Without a unit, or with a NULL or blank one, in kilometers."""
     valid = valid_rows(arguments[:4], rows)
     lat1, lon1, lat2, lon2 = (column.fill_null(0).to_numpy(zero_copy_only=False) for column in arguments[:4])
     for values, most, what in (
@@ -34,7 +34,7 @@ def _distance(arguments: Sequence[Any], rows: int, result: pa.DataType, context:
     radius = _radii(arguments[4], valid, context) if len(arguments) > 4 else np.float64(_KILOMETERS)
     lat1, lon1, lat2, lon2 = (np.where(valid, values, 0) for values in (lat1, lon1, lat2, lon2))
     chord = _haversine(lat2 - lat1) + _haversine(lon2 - lon1) * np.cos(np.radians(lat1)) * np.cos(np.radians(lat2))
-    # At the antipodes rounding may give a little more than 1, of which there is no arc sine.
+    # At antipodes, rounding may exceed 1, for which arc sine is undefined.
     distances = 2 * np.arcsin(np.sqrt(np.minimum(chord, 1))) * radius
     return pa.array(distances, result, mask=~valid)
 

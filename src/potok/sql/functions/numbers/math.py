@@ -1,4 +1,4 @@
-"""Functions of numbers. They follow Java's: no domain error, but NaN and Infinity."""
+"""Functions of numbers with Java semantics: NaN and Infinity instead of domain errors."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _CURVES: Final = (
 
 
 def by_numpy(function: Callable[..., Any]) -> Compute:
-    """A computation by numpy on columns of DOUBLE; NULL in any argument gives NULL."""
+    """Return a numpy computation on DOUBLE columns; NULL in any argument gives NULL."""
 
     def compute(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) -> pa.Array:
         with np.errstate(all="ignore"):
@@ -77,7 +77,7 @@ def by_numpy(function: Callable[..., Any]) -> Compute:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    """Java has no answer where C says 1: one to the power of NaN, and one or minus one to that of an infinity."""
+    """Java returns NaN where C returns 1: 1 to the power of NaN, and 1 or -1 to an infinite power."""
     unsure = (np.isnan(exponent) & (base == 1.0)) | (np.isinf(exponent) & (np.abs(base) == 1.0))
     return np.where(unsure, np.nan, np.power(base, exponent))
 

@@ -1,4 +1,4 @@
-"""CEIL, FLOOR, ROUND and TRUNC. Halves are rounded up, towards positive infinity, as ksqlDB rounds them."""
+"""CEIL, FLOOR, ROUND and TRUNC. Halves are rounded up, towards positive infinity, as in ksqlDB."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from potok.sql.functions.function import (
 from potok.sql.types import BIGINT, DOUBLE, INT, MAX_PRECISION, NULL
 
 _EXACT: Final = decimal.Context(prec=800)
-"""Wide enough for any DOUBLE at any number of places that makes a difference."""
+"""Wide enough for any DOUBLE at any relevant number of decimal places."""
 _PLACES: Final = 400
 
 Quantize = Callable[[Decimal, int], Decimal]
@@ -36,7 +36,7 @@ Quantize = Callable[[Decimal, int], Decimal]
 def takes_decimal(
     *others: pa.DataType, result: Callable[[pa.DataType], pa.DataType] = lambda type_: type_
 ) -> Callable[[Types], Accepted | None]:
-    """A DECIMAL of any precision, then fixed types; the result by default has the type of the DECIMAL."""
+    """Accept a DECIMAL of any precision, then fixed types; by default, the result has the type of the DECIMAL."""
 
     def accept(types: Types) -> Accepted | None:
         if len(types) != 1 + len(others) or not isinstance(types[0], pa.DataType) or not pa.types.is_decimal(types[0]):
@@ -70,7 +70,7 @@ def _fitted(value: Decimal, type_: pa.DataType) -> Decimal:
 
 
 def _to_bigint(values: Any) -> Any:
-    """Whole doubles as Java casts them: NaN is 0, and what is too large is the largest there is."""
+    """Convert whole doubles as Java casts them: NaN is 0, and out-of-range values saturate."""
     inside = (values > -(2.0**63)) & (values < 2.0**63)
     whole = np.where(inside, values, 0.0).astype(np.int64)
     limits = np.where(values > 0, np.int64(2**63 - 1), np.int64(-(2**63)))
@@ -93,7 +93,7 @@ def _half_up_whole(values: Any) -> Any:
 
 
 def _of_double(quantize: Quantize) -> Callable[[float, int], float]:
-    """By the shortest decimal that reads as the same double, so that 1.005 is a half at two places."""
+    """Round by the shortest decimal that reads as the same double, so that 1.005 is a half at two places."""
 
     def rounded(value: float, places: int) -> float:
         if not np.isfinite(value):
@@ -104,8 +104,8 @@ def _of_double(quantize: Quantize) -> Callable[[float, int], float]:
 
 
 def _places(quantize: Quantize, near: Callable[[Any], Any], doubtful: float) -> Compute:
-    """DOUBLE to a number of places. Where the same places are asked for everywhere, rows are computed at once, except
-    those so near the border (`doubtful` is its fraction) that only their decimal text can tell."""
+    """Round DOUBLE to a number of places. With a constant number of places, rows are vectorized, except those so close
+    to the boundary (`doubtful` is its fraction) that only their decimal text can decide."""
     by_row = each_row(_of_double(quantize))
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
@@ -131,7 +131,7 @@ def _places(quantize: Quantize, near: Callable[[Any], Any], doubtful: float) -> 
 def _patched(
     quick: pa.Array, numbers: Any, arguments: Sequence[pa.Array], by_row: Compute, context: Context
 ) -> pa.Array:
-    """The column with the rows of these `numbers` computed one by one."""
+    """Return the column with the rows of these `numbers` computed one by one."""
     noted = Context(context.now_ms)
     slow = by_row(arguments, len(numbers), quick.type, noted)
     context.failures.update({int(numbers[row]): reason for row, reason in noted.failures.items()})
@@ -141,13 +141,13 @@ def _patched(
 
 
 def _decimal(kernel: Callable[[pa.Array, int], pa.Array], quantize: Quantize) -> Compute:
-    """DECIMAL by an Arrow kernel; row by row if a value rounds up to one digit more than its type has."""
+    """Round DECIMAL with an Arrow kernel; row by row if a value rounds up to more digits than its type has."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         column = arguments[0]
         places = constant(arguments[1]) if len(arguments) > 1 else 0
         if places is not None and abs(places) <= _PLACES and column.type.precision < MAX_PRECISION:
-            # One digit of room: Arrow's round makes 0.00 of a 9.99 that has none, without a word.
+            # One spare digit: without it, Arrow silently rounds 9.99 to 0.00.
             roomy = column.cast(pa.decimal128(column.type.precision + 1, column.type.scale))
             try:
                 return kernel(roomy, places).cast(result)
@@ -164,7 +164,7 @@ def _kernel(mode: str) -> Callable[[pa.Array, int], pa.Array]:
 
 
 def _rounded_type(type_: pa.DataType) -> pa.DataType:
-    """A digit more than the whole ones, because 9.9 becomes 10."""
+    """One more digit before the decimal point, because 9.9 becomes 10."""
     return pa.decimal128(min(MAX_PRECISION, type_.precision - type_.scale + (type_.scale > 0)), 0)
 
 

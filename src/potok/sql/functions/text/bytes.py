@@ -1,4 +1,4 @@
-"""Functions of bytes: as text in an encoding, and as numbers in a byte order."""
+"""Functions of bytes: conversion to strings in an encoding, and to numbers in a byte order."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _order(name: str) -> str:
 
 
 def _number(code: str) -> Compute:
-    """Whole columns where all values have the right length and one byte order; row by row where something is amiss."""
+    """Compute whole columns if all values have the right length and one byte order, else row by row."""
     size = struct.calcsize(code)
 
     def read(data: bytes, order: str = "BIG_ENDIAN") -> Any:

@@ -1,4 +1,4 @@
-"""Text by its codes: CHR, ENCODE, MD5, UUID."""
+"""CHR, ENCODE, MD5 and UUID."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMED: Final = {"b": "\b", "n": "\n", "t": "\t", "f": "\f", "r": "\r"}
 
 
 def _chr(code: int) -> str | None:
-    """A surrogate alone is a code point, but no text."""
+    """A lone surrogate is a code point, but not text."""
     return chr(code) if 0 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else None
 
 
@@ -42,7 +42,7 @@ def _chr_of_text(text: str) -> str | None:
 
 
 def _hex_digits(text: str) -> str:
-    """Without the signs that mark it as hexadecimal: 0xAB79 and X'AB79'."""
+    """Strip the hexadecimal markers of 0xAB79 and X'AB79'."""
     if text.startswith("0x"):
         return ("0" if len(text) % 2 else "") + text[2:]
     if len(text) > 2 and text[:2] in ("x'", "X'") and text.endswith("'"):

@@ -1,4 +1,4 @@
-"""Bytes as text and back: hex, utf8, ascii and base64, as the JVM reads and writes them."""
+"""Convert bytes to strings and back: hex, utf8, ascii and base64, as the JVM does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMES: Final = ("hex", "utf8", "ascii", "base64")
 
 
 def encoding_named(name: str) -> str:
-    """The encoding of this name, whatever its case."""
+    """Return the encoding of a case-insensitive name."""
     if name.lower() not in NAMES:
         raise ValueError(f"unknown encoding '{name}': it must be one of {', '.join(NAMES)}")
     return name.lower()
@@ -27,13 +27,13 @@ def hex_to_bytes(text: str) -> bytes:
 
 
 def base64_to_bytes(text: str) -> bytes:
-    """Strictly: nothing but the alphabet, and padding only at the end, where it may be missing."""
+    """Decode strictly: only the alphabet, and padding only at the end, where it may be missing."""
     missing = -len(text) % 4 if "=" not in text else 0
     return base64.b64decode(text + "=" * missing, validate=True)
 
 
 def lenient_base64_to_bytes(text: str) -> bytes:
-    """What is not of the alphabet is passed over, and the one for URLs will do too."""
+    """Decode leniently: ignore other characters, and accept the URL alphabet."""
     digits = _NOT_BASE64.sub("", text.partition("=")[0].replace("-", "+").replace("_", "/"))
     if len(digits) % 4 == 1:
         digits = digits[:-1]

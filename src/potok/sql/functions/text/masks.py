@@ -1,4 +1,4 @@
-"""MASK and its kin: letters, digits and all else replaced by a sign for their kind."""
+"""MASK and related functions: replace letters, digits and other characters by mask characters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Masks = tuple[str | None, str | None, str | None, str | None]
 
 
 class _Table(dict[int, str]):
-    """For `str.translate`: each character is looked up once, and remembered."""
+    """A table for `str.translate` that computes each character once."""
 
     def __init__(self, masks: Masks) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ def _table(masks: Masks) -> _Table:
 
 
 Cut = Callable[[int, int], tuple[int, int]]
-"""From the length of the text and the number that is asked for: where masking begins, and where it ends."""
+"""Returns where masking starts and ends, from the length of the string and the given number."""
 
 
 def _masked(cut: Cut) -> Callable[..., str | None]:

@@ -1,4 +1,4 @@
-"""Parts of texts and of bytes: where they are, cut out, split off, and filled up to a length."""
+"""Functions that search, cut, split and pad strings and bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from potok.sql.functions.function import Compute, Context, Overload, ScalarFunct
 from potok.sql.types import BYTES, INT, VARCHAR, array, map_of
 
 LONGEST: Final = 16 * 1024 * 1024
-"""To which LPAD and RPAD fill up at most: a length comes from a record, and must not cost the memory of the machine."""
+"""The maximum length for LPAD and RPAD: a length may come from a record, and must not exhaust the memory."""
 
 
 def _position(text: str | None, part: str | None, position: int | None = 1, occurrence: int | None = 1) -> int | None:
@@ -29,7 +29,7 @@ def _position(text: str | None, part: str | None, position: int | None = 1, occu
 
 
 def _nth(text: str, part: str, start: int, occurrence: int) -> int:
-    """Where an occurrence begins, -1 for nowhere; occurrences may overlap."""
+    """Return where an occurrence starts, -1 if there is none; occurrences may overlap."""
     if occurrence <= 0:
         return -1
     if not part:
@@ -60,7 +60,7 @@ def _substring(arguments: Sequence[Any], rows: int, result: pa.DataType, context
     if position is None or (len(arguments) > 2 and length is None):
         return each_row(_cut)(arguments, rows, result, context)
     rest = pc.utf8_slice_codeunits(column, position if position < 0 else max(position - 1, 0))
-    # In two steps, because a position before the first character counts as the first one.
+    # In two steps, because a position before the first character counts as the first.
     return rest if length is None else pc.utf8_slice_codeunits(rest, 0, max(length, 0))
 
 
@@ -110,7 +110,7 @@ def _split_to_map(text: str, entries: str, within: str) -> list[tuple[str, str]]
 def _of_both(
     name: str, parameters: str, accepted: tuple[pa.DataType, ...], computes: tuple[Compute, Compute], size: Any = None
 ) -> Any:
-    """The overloads for text and for bytes; VARCHAR among the types, and in the signature, stands for both."""
+    """Return the overloads for strings and bytes; VARCHAR in the types and in the signature is replaced for both."""
     optional = 1 if "[" in parameters else 0
     return tuple(
         Overload(

@@ -1,4 +1,4 @@
-"""Functions by regular expressions, in the syntax of Java."""
+"""Functions of regular expressions in Java syntax."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | 
 
 
 def _kept(pieces: list[T]) -> list[T]:
-    """Reserve memory for a list, because those of all rows are alive at the same time."""
+    """Reserve memory for a list, because the lists of all rows are alive at the same time."""
     reserve(PER_OBJECT * len(pieces))
     return pieces
 
@@ -65,7 +65,7 @@ def _replacement(text: str, expression: JavaPattern) -> tuple[str | int, ...]:
 
 
 def _read_replacement(text: str, expression: JavaPattern) -> tuple[str | int, ...]:
-    """Text, and the numbers of groups, out of `$1`, `${name}` and `\\` before a character that stands for itself."""
+    r"""Parse a replacement to text and group numbers: `$1`, `${name}`, and `\` before a literal character."""
     parts: list[str | int] = []
     at = 0
     while found := _REFERENCE.search(text, at):
@@ -90,7 +90,7 @@ _short_replacement = lru_cache(maxsize=256)(_read_replacement)
 
 
 def _group_number(text: str, start: int, groups: int) -> tuple[int, int]:
-    """As many digits as there are groups for: $12 is group 1 and a 2 if there is no group 12."""
+    """Parse as many digits as there are groups: $12 is group 1 and a 2 if there is no group 12."""
     end = start + 1
     while end < len(text) and text[end] in "0123456789" and int(text[start : end + 1]) <= groups:
         end += 1
@@ -106,7 +106,7 @@ def _split(text: str, pattern: str) -> list[str]:
 
 
 def _split_at_nothing(text: str, expression: JavaPattern) -> list[str]:
-    """By an expression that matches the empty text: nothing at the very beginning, and no empty pieces at the end."""
+    """Split by an expression that matches the empty string: no match at the start, and no empty pieces at the end."""
     pieces, at = list[str](), 0
     for found in matches(expression, text):
         if not found.start() == found.end() == at == 0:
@@ -121,7 +121,8 @@ def _split_at_nothing(text: str, expression: JavaPattern) -> list[str]:
 
 
 def _split_at(text: str, expression: JavaPattern) -> list[str]:
-    """Empty pieces count. A match of no length, such as a look-ahead, splits, but not where a piece has just begun."""
+    """Split, keeping empty pieces. A zero-length match, such as a look-ahead, splits, except where a piece has just
+    started."""
     pieces, begin, at = list[str](), 0, 0
     while at <= len(text) and (found := expression.search(text, at)):
         if found.end() == begin:

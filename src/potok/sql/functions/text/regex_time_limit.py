@@ -14,14 +14,14 @@ from potok.sql.budget import check_time, end_of_work
 from potok.sql.functions.function import Compute, Context, each_row
 
 ROW_S = 1.0
-"""A record may take so long."""
+"""The time limit per record."""
 COLUMN_S = 5.0
-"""All slow records of a column together; once that is used up, each gets no more than `LEAST_S`."""
+"""The time limit for all slow records of a column together; after that, each gets at most `LEAST_S`."""
 LEAST_S = 0.01
 
 
 def each_text(function: Callable[..., Any]) -> Compute:
-    """A computation by a function that applies regular expressions, row by row."""
+    """Return a row-by-row computation by a function that applies regular expressions."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         left, over = COLUMN_S, end_of_work() or math.inf

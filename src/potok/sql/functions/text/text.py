@@ -28,11 +28,11 @@ from potok.sql.types import BYTES, INT, VARCHAR
 
 _WORD: Final = re.compile(r"[^ \t\n\x0b\f\r]+[ \t\n\x0b\f\r]*")
 _BLANKS: Final = "".join(map(chr, range(0x21)))
-"""What Java's trim() takes away: control characters too, but no space of higher Unicode."""
+"""What Java's trim() removes: also control characters, but no other Unicode spaces."""
 
 
 def _cased(kernel: Callable[[pa.Array], pa.Array], one: Callable[[str], str]) -> Compute:
-    """By Arrow where all is ASCII: beyond that it knows only the simple mapping, which makes no SS of a sharp s."""
+    """Use Arrow for ASCII; beyond it, Arrow only has the simple case mapping, which does not convert ß to SS."""
 
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         if is_ascii(arguments[0]):
@@ -54,7 +54,7 @@ def _concat(*columns: pa.Array) -> pa.Array:
 
 def _concat_with(separator: pa.Array, *columns: pa.Array) -> pa.Array:
     nothing = pa.scalar(b"" if separator.type == BYTES else "", separator.type)
-    # Arrow loses a row in which there is nothing to join: there, the first column is empty instead.
+    # Arrow drops a row with nothing to join; use an empty first column there.
     bare = reduce(pc.and_, (column.is_null() for column in columns))
     first = pc.if_else(bare, nothing, columns[0])
     return pc.binary_join_element_wise(first, *columns[1:], separator, null_handling="skip")

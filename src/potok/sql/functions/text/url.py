@@ -1,4 +1,4 @@
-"""Functions of URLs: their parts, decoded, and values on the way into them and out."""
+"""Functions of URLs: extract parts, encode and decode."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a statement says, before anything is known of its names and types. Every node knows its place in the script.
+"""Parsed statements, before names and types are resolved. Every node has its position in the script.
 
-Identifiers are folded already: upper case unless they were quoted.
+Identifiers are already folded: upper case unless they were quoted.
 """
 
 from potok.sql.syntax.ast.expressions import (

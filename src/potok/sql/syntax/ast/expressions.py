@@ -1,4 +1,4 @@
-"""Expressions and types, as they were written."""
+"""Parsed expressions and types."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from potok.sql.errors import Place
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """`at` does not count when two nodes are compared: the same text elsewhere means the same."""
+    """`at` is ignored when nodes are compared: the same text in another position is equal."""
 
     at: Place = field(compare=False)
 
@@ -25,7 +25,7 @@ class Name(Node):
 
 @dataclass(frozen=True, slots=True)
 class Literal(Node):
-    """NULL, a boolean, text, or a number: int, Decimal (`1.5`) or float (`1.5e0`)."""
+    """NULL, a boolean, a string, or a number: int, Decimal (`1.5`) or float (`1.5e0`)."""
 
     value: bool | int | Decimal | float | str | None
 
@@ -143,7 +143,7 @@ class AnyRow(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """A function by name; `COUNT(DISTINCT x)` is not in the language, `COUNT_DISTINCT(x)` is."""
+    """A function call by name; `COUNT(DISTINCT x)` is not supported, `COUNT_DISTINCT(x)` is."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -173,13 +173,13 @@ Expression = (
 
 @dataclass(frozen=True, slots=True)
 class TypeName(Node):
-    """A type as it was written; `syntax/type_names.py` turns it into an Arrow type."""
+    """A parsed type; `syntax/type_names.py` resolves it to an Arrow type."""
 
     name: str
     """`VARCHAR`, `DECIMAL`, `ARRAY`, `MAP`, `STRUCT`, or the name of a custom type."""
     arguments: tuple[TypeName, ...] = ()
     """The types in ARRAY<..> and MAP<.., ..>."""
     numbers: tuple[int, ...] = ()
-    """Precision and scale of DECIMAL(p, s); a length of VARCHAR(n) is parsed and means nothing."""
+    """Precision and scale of DECIMAL(p, s); the length of VARCHAR(n) is ignored."""
     fields: tuple[tuple[str, TypeName], ...] = ()
     """Names and types in STRUCT<..>."""

@@ -1,4 +1,4 @@
-"""Queries, as they were written."""
+"""Parsed queries."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Relation(Node):
 
 @dataclass(frozen=True, slots=True)
 class Within(Node):
-    """How far apart the records of a stream-stream join may be, in milliseconds."""
+    """The maximum time difference of the records of a stream-stream join, in milliseconds."""
 
     before_ms: int
     after_ms: int

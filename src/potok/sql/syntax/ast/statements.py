@@ -1,4 +1,4 @@
-"""Statements, as they were written."""
+"""Parsed statements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.sql.syntax.ast.queries import Select
 
 @dataclass(frozen=True, slots=True)
 class Property(Node):
-    """One of what stands in WITH (...): `at` is the place of its name, which is in upper case."""
+    """A property of WITH (...): `at` is the position of its name, which is in upper case."""
 
     name: str
     value: bool | int | Decimal | float | str | None
@@ -43,7 +43,7 @@ class CreateSource(Node):
     or_replace: bool = False
     if_not_exists: bool = False
     read_only: bool = False
-    """CREATE SOURCE ...: nobody inserts into it, and a source table can be pulled."""
+    """CREATE SOURCE ...: read-only, and a source table is materialized for pull queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Drop(Node):
 
 @dataclass(frozen=True, slots=True)
 class InsertValues(Node):
-    """Without `columns`, values stand for all columns in their order."""
+    """INSERT INTO ... VALUES. Without `columns`, the values are for all columns in order."""
 
     name: str
     columns: tuple[str, ...]
@@ -126,7 +126,7 @@ class Describe(Node):
 
 @dataclass(frozen=True, slots=True)
 class Explain(Node):
-    """Of a statement, or of a query by its id."""
+    """EXPLAIN of a statement, or of a query by its id."""
 
     statement: Statement | None
     query_id: str = ""
@@ -208,5 +208,5 @@ class Parsed:
 
     @property
     def in_script(self) -> str:
-        """The text at the place where it stood in its script, from which the places of errors count."""
+        """The text, padded so that the positions of errors count from the start of the script."""
         return "\n" * (self.at.line - 1) + " " * (self.at.column - 1) + self.text

@@ -206,7 +206,7 @@ def test_a_task_beside_the_agent_may_not_touch_tables() -> None:
     with InProcess(app) as driver:
         driver.send("numbers", 1)
         driver.run()
-        assert "in its own code alone" in driver.dead_letters()[0].error
+        assert "only in its own code" in driver.dead_letters()[0].error
 
 
 def test_windows_are_counted_as_if_one_record_came_after_the_other() -> None:

@@ -101,7 +101,7 @@ def test_a_task_that_writes_behind_its_record_is_told_what_to_do(
         driver.send("orders", "write")
         driver.run()
         assert driver.table("counts").all() == {"all": 1}
-    assert "used a table or a topic when all records were dealt with" in caplog.text
+    assert "used a table or a topic after all records were processed" in caplog.text
 
 
 def test_a_task_that_never_ends_is_waited_for_once_and_ended_with_each_batch(

@@ -18,5 +18,5 @@ def test_a_file_that_is_not_as_the_task_wrote_it_is_not_read(tmp_path: Path) -> 
     assert outgoing.chunk().value == chunk.value
     assert stat.S_IMODE((tmp_path / "staging").stat().st_mode) == 0o700
     Path(outgoing.path).write_bytes(Path(outgoing.path).read_bytes()[:-1] + b"x")
-    with pytest.raises(QueryError, match="not as the task wrote it"):
+    with pytest.raises(QueryError, match="differs from what the task wrote"):
         outgoing.chunk()

@@ -8,21 +8,35 @@ from typing import TYPE_CHECKING, Any
 from potok.version import __version__
 
 if TYPE_CHECKING:
+    from potok.dead_letters import DeadLetters, Selection
     from potok.dsl.builder import StreamsBuilder
     from potok.dsl.stream import Stream
     from potok.dsl.table import Table, until_window_closes
     from potok.duration import days, hours, milliseconds, minutes, seconds
-    from potok.errors import PotokError
+    from potok.errors import (
+        LogError,
+        PotokError,
+        QueryError,
+        SchemaError,
+        SetupError,
+        SinkError,
+        StateError,
+        TopologyError,
+    )
     from potok.expressions import functions
     from potok.log.clients.async_consumer import AsyncConsumer
     from potok.log.clients.async_producer import AsyncProducer
     from potok.log.clients.consumer import Consumer
     from potok.log.clients.producer import Producer
+    from potok.log.errors import FellBehindError, PartitionsMovedError
+    from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
     from potok.records.record import Record
+    from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
+    from potok.sql.errors import SqlError
     from potok.sql.functions.user.users import function
     from potok.statements.session import SqlSession
     from potok.topology.nodes.windows import hopping, session, sliding, tumbling
@@ -31,6 +45,20 @@ if TYPE_CHECKING:
 
 # Names are found on first use, so that `import potok` costs nothing and loads neither pyspark nor pyarrow.
 _HOMES = {
+    "DeadLetters": "potok.dead_letters",
+    "Selection": "potok.dead_letters",
+    "FellBehindError": "potok.log.errors",
+    "PartitionsMovedError": "potok.log.errors",
+    "LogError": "potok.errors",
+    "QueryError": "potok.errors",
+    "SchemaError": "potok.errors",
+    "SetupError": "potok.errors",
+    "SinkError": "potok.errors",
+    "StateError": "potok.errors",
+    "TopologyError": "potok.errors",
+    "SettingError": "potok.settings",
+    "SqlError": "potok.sql.errors",
+    "open_broker": "potok.log.open",
     "StreamsBuilder": "potok.dsl.builder",
     "Stream": "potok.dsl.stream",
     "Table": "potok.dsl.table",
@@ -69,17 +97,30 @@ __all__ = [
     "AsyncConsumer",
     "AsyncProducer",
     "Consumer",
+    "DeadLetters",
+    "FellBehindError",
     "Guarantee",
+    "LogError",
+    "PartitionsMovedError",
     "PotokError",
     "Processor",
     "ProcessorContext",
     "Producer",
+    "QueryError",
     "Queue",
     "Record",
+    "SchemaError",
+    "Selection",
+    "SettingError",
+    "SetupError",
+    "SinkError",
+    "SqlError",
     "SqlSession",
+    "StateError",
     "Stream",
     "StreamsBuilder",
     "Table",
+    "TopologyError",
     "__version__",
     "days",
     "function",
@@ -90,6 +131,7 @@ __all__ = [
     "map_store",
     "milliseconds",
     "minutes",
+    "open_broker",
     "open_tables",
     "run",
     "seconds",

@@ -3,6 +3,7 @@
 PotokError
 ├── TopologyError      the program is invalid; found while it is built
 ├── SchemaError        a declared type cannot be used, or a value does not fit it
+├── SqlError           a statement is invalid (potok.sql.errors)
 ├── LogError           topics, partitions, offsets, segments
 ├── StateError         fenced cells and their store
 ├── QueryError         a running topology

@@ -14,7 +14,7 @@ from log.waiting import until
 from potok.errors import LogError
 from potok.log.clients.consumer import Consumer
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import GroupHasMembers, InvalidName, PartitionsMoved, TopicNotFound
+from potok.log.errors import GroupHasMembers, InvalidName, PartitionsMovedError, TopicNotFound
 from potok.log.groups.membership import Place
 from potok.records.log_record import LogRecord
 
@@ -226,7 +226,7 @@ def test_a_member_whose_lease_ran_out_cannot_commit(broker: EmbeddedBroker, memb
     until(lambda: second.assignment() == [("t", 0)])
     second.poll(max_records=3)
     second.commit()
-    with pytest.raises(PartitionsMoved, match=r"t:0 .*nothing was committed"):
+    with pytest.raises(PartitionsMovedError, match=r"t:0 .*nothing was committed"):
         first.commit()
     assert broker.committed("g", "t") == {0: 3}
     assert texts(first) == []
@@ -251,7 +251,7 @@ def test_a_partition_that_was_lost_and_came_back_begins_where_it_was_committed(
     with Consumer(broker, "t", group="g", start="earliest") as second:
         until(lambda: second.poll(max_records=4))
         second.commit()
-    with pytest.raises(PartitionsMoved):
+    with pytest.raises(PartitionsMovedError):
         first.commit()
     assert texts(first) == ["0:4", "0:5"]
     assert told == ["assign", "revoke", "assign"]

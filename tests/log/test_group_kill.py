@@ -77,14 +77,14 @@ def test_members_that_come_and_go_share_at_any_time(start: Start, broker: Embedd
 
 ZOMBIE = """
 from potok.log.clients.consumer import Consumer
-from potok.log.errors import PartitionsMoved
+from potok.log.errors import PartitionsMovedError
 consumer = Consumer(EmbeddedBroker(DATA), "t", group="g", start="earliest", lease=1)
 say(len(consumer.poll(timeout=10)))
 input()
 try:
     consumer.commit()
     say("committed")
-except PartitionsMoved as error:
+except PartitionsMovedError as error:
     say(type(error).__name__)
 say(len(consumer.poll()))
 """
@@ -114,7 +114,7 @@ def test_a_member_that_slept_through_its_lease_cannot_commit(start: Start, broke
     zombie.stdin.flush()
     zombie.send_signal(signal.SIGCONT)
     out, err = zombie.communicate(timeout=30)
-    assert (out.split(), err) == (["PartitionsMoved", "0"], "")
+    assert (out.split(), err) == (["PartitionsMovedError", "0"], "")
     assert said(heir) == [str(n) for n in range(5)]
 
 

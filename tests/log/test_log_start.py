@@ -10,7 +10,7 @@ import pytest
 from potok.errors import LogError
 from potok.log.clients.consumer import Consumer
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import FellBehind
+from potok.log.errors import FellBehindError
 from potok.log.log_start import OnLost
 from potok.records.log_record import LogRecord
 
@@ -29,11 +29,11 @@ def test_by_default_it_stops_and_says_how_many_are_gone(broker: EmbeddedBroker) 
     cut_off(broker, 3)
     with Consumer(broker, "t", group="g") as consumer:
         for _ in range(2):
-            with pytest.raises(FellBehind, match=r'group "g" fell behind: 3 records of "t" partition 0') as raised:
+            with pytest.raises(FellBehindError, match=r'group "g" fell behind: 3 records of "t" partition 0') as raised:
                 consumer.poll()
         assert raised.value.gone == 3
         assert 'on_lost="jump"' in raised.value.hint
-        with pytest.raises(FellBehind):
+        with pytest.raises(FellBehindError):
             next(iter(consumer))
 
 
@@ -54,7 +54,7 @@ def test_the_archive_has_what_retention_took(broker: EmbeddedBroker, tmp_path: P
     cut_off(broker, 3, tmp_path / "archive")
     with (
         Consumer(broker, "t", group="g") as consumer,
-        pytest.raises(FellBehind, match="hint: its archive holds them: pass"),
+        pytest.raises(FellBehindError, match="hint: its archive holds them: pass"),
     ):
         consumer.poll()
     with Consumer(broker, "t", group="g", on_lost="archive") as consumer:
@@ -65,7 +65,7 @@ def test_the_archive_has_what_retention_took(broker: EmbeddedBroker, tmp_path: P
 
 def test_without_an_archive_there_is_nothing_to_read_from_it(broker: EmbeddedBroker) -> None:
     cut_off(broker, 3)
-    with Consumer(broker, "t", group="g", on_lost="archive") as consumer, pytest.raises(FellBehind):
+    with Consumer(broker, "t", group="g", on_lost="archive") as consumer, pytest.raises(FellBehindError):
         consumer.poll()
 
 
@@ -79,7 +79,7 @@ def test_a_consumer_that_is_overtaken_at_work_hears_of_it(broker: EmbeddedBroker
     if on_lost == "jump":
         assert [record.text() for record in consumer.poll()] + [record.text() for record in consumer.poll()] == ["2"]
     else:
-        with pytest.raises(FellBehind, match="the consumer fell behind: 1 record of"):
+        with pytest.raises(FellBehindError, match="the consumer fell behind: 1 record of"):
             consumer.poll()
 
 

@@ -7,8 +7,8 @@ LogError
 ├── TopicNotFound        an unknown topic or partition
 ├── TopicExists          created twice
 ├── OffsetOutOfRange     a range that the log does not hold, or not any more
-├── FellBehind           a reader whose next records were deleted before it read them
-├── PartitionsMoved      a commit for partitions that were reassigned to another member
+├── FellBehindError           a reader whose next records were deleted before it read them
+├── PartitionsMovedError      a commit for partitions that were reassigned to another member
 ├── GroupHasMembers      offsets of a group cannot be reset while it has members
 ├── QueueAtWork          a queue cannot be reset while its workers hold records
 ├── CorruptSegment       a damaged segment
@@ -89,7 +89,7 @@ class OffsetOutOfRange(LogError):
         )
 
 
-class FellBehind(LogError):
+class FellBehindError(LogError):
     """The next records of a reader are no longer in the log."""
 
     def __init__(self, reader: str, topic: str, partition: int, wanted: int, first: int, earliest: int) -> None:
@@ -106,7 +106,7 @@ class FellBehind(LogError):
         )
 
 
-class PartitionsMoved(LogError):
+class PartitionsMovedError(LogError):
     """A member tried to commit for partitions that were reassigned; nothing was committed."""
 
     def __init__(self, group: str, places: Sequence[tuple[str, int]]) -> None:

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from potok.errors import LogError
 from potok.log.broker import Broker
-from potok.log.errors import FellBehind
+from potok.log.errors import FellBehindError
 from potok.log.groups.membership import Place
 
 OnLost = Literal["stop", "jump", "archive"]
@@ -24,8 +24,8 @@ class LogStart:
 
     Args:
         reader: The name of the reader in errors.
-        on_lost: "stop" raises `FellBehind`, "jump" warns and continues at the log's first record, "archive" reads what
-            retention has moved to the topic's archive, and stops if the archive does not reach back far enough.
+        on_lost: "stop" raises `FellBehindError`, "jump" warns and continues at the log's first record, "archive" reads
+            what retention has moved to the topic's archive, and stops if the archive does not reach back far enough.
     """
 
     def __init__(self, broker: Broker, reader: str, on_lost: OnLost) -> None:
@@ -66,7 +66,7 @@ class LogStart:
         topic, partition = place
         if self._on_lost != "jump":
             earliest = self._broker.earliest_offsets(topic).get(partition, first)
-            raise FellBehind(self._reader, topic, partition, position, first, earliest)
+            raise FellBehindError(self._reader, topic, partition, position, first, earliest)
         _logger.warning(
             '%s fell behind and continues at offset %d of "%s" partition %d: '
             "%d records were deleted before it read them",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from potok.log.embedded import group_metadata
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.embedded.group_metadata import Enrolled, GroupMetadata
-from potok.log.errors import GroupHasMembers, PartitionsMoved
+from potok.log.errors import GroupHasMembers, PartitionsMovedError
 
 LEASE = 1_000
 
@@ -101,7 +101,7 @@ def test_a_claim_of_an_earlier_generation_is_worth_nothing(group: Group, broker:
     group.do(group_metadata.release, "a", moved)
     group.do(group_metadata.leave, "b", 0)
     assert group.owned("a") == {0, 1, 2, 3}
-    with pytest.raises(PartitionsMoved):
+    with pytest.raises(PartitionsMovedError):
         group.do(group_metadata.commit, "a", {moved[0]: 5}, old)
     kept = next(place for place in old if place not in moved)
     group.do(group_metadata.commit, "a", {kept: 5}, old)
@@ -115,7 +115,7 @@ def test_a_commit_that_is_refused_for_one_partition_counts_for_none(group: Group
     group.join("b", 0)
     moved = group.leaving("a")
     group.do(group_metadata.release, "a", moved)
-    with pytest.raises(PartitionsMoved) as refused:
+    with pytest.raises(PartitionsMovedError) as refused:
         group.do(group_metadata.commit, "a", dict.fromkeys(held, 9), held)
     assert all(f"t:{partition}" in refused.value.message for _, partition in moved)
     assert broker.committed("g", "t") == {}

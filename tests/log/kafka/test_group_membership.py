@@ -17,7 +17,7 @@ from log.records import read_all
 from log.waiting import until
 from potok.log.broker import Broker
 from potok.log.clients.consumer import Consumer
-from potok.log.errors import GroupHasMembers, PartitionsMoved
+from potok.log.errors import GroupHasMembers, PartitionsMovedError
 from potok.log.groups.membership import Place
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.queues.queue import Queue
@@ -138,7 +138,7 @@ def test_a_member_that_asked_for_nothing_loses_its_partitions_and_cannot_commit(
     until(lambda: len(second.assignment()) == 4)
     polled(second, 20)
     second.commit()
-    with pytest.raises(PartitionsMoved):
+    with pytest.raises(PartitionsMovedError):
         first.commit()
     assert broker.committed(group, topic) == dict.fromkeys(range(4), 5)
     until(lambda: first.poll() == [] and len(lost) == 4)

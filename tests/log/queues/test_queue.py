@@ -12,7 +12,7 @@ from log.waiting import until
 from potok.errors import LogError
 from potok.log.clients.consumer import Consumer
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import FellBehind, InvalidName, OffsetOutOfRange, TopicNotFound
+from potok.log.errors import FellBehindError, InvalidName, OffsetOutOfRange, TopicNotFound
 from potok.log.queues.delivery import Delivery
 from potok.log.queues.queue import Queue
 from potok.log.queues.queue_state import QueueCounts
@@ -358,7 +358,7 @@ def test_records_deleted_before_they_were_done_are_missed(broker: EmbeddedBroker
             assert numbers(queue.receive(5)) == [2]
         else:
             for _ in range(2):
-                with pytest.raises(FellBehind, match=r'queue "g" fell behind: 1 record of "short"'):
+                with pytest.raises(FellBehindError, match=r'queue "g" fell behind: 1 record of "short"'):
                     queue.receive(5)
 
 

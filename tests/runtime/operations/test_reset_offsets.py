@@ -10,7 +10,7 @@ import potok
 from operators.core.in_process import InProcess
 from potok import StreamsBuilder
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.errors import FellBehind
+from potok.log.errors import FellBehindError
 from potok.records.log_record import LogRecord
 from potok.runtime.operations import reset_offsets
 from potok.runtime.operations.replay import NothingToReplay, ReplayExists, start_replay
@@ -192,7 +192,7 @@ def test_a_query_that_has_fallen_off_the_log_says_so_or_jumps(tmp_path: Path) ->
     broker.enforce_retention("texts")
     first = broker.start_offsets("texts")[0]
     assert first > 0
-    with pytest.raises(FellBehind, match=f"{first} records"):
+    with pytest.raises(FellBehindError, match=f"{first} records"):
         prepare(counting(), broker, Settings(broker=str(tmp_path)))
     potok.run(counting(), broker=tmp_path, until_end=True, on_lost="jump")
     assert len(counts(broker, "words")) == 40 - first

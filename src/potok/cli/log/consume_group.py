@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from potok.cli.output import note
 from potok.log.clients.consumer import Consumer
-from potok.log.errors import PartitionsMoved
+from potok.log.errors import PartitionsMovedError
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -61,5 +61,5 @@ def _commit(consumer: Consumer) -> None:
     sys.stdout.flush()
     try:
         consumer.commit()
-    except PartitionsMoved as error:
+    except PartitionsMovedError as error:
         note(f"{error.message}; some records will be printed again by a member of the group")

@@ -16,7 +16,7 @@ from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord, records_of
 from potok.log.clients.positions import Positions
-from potok.log.errors import OffsetOutOfRange, PartitionsMoved, TopicNotFound
+from potok.log.errors import OffsetOutOfRange, PartitionsMovedError, TopicNotFound
 from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Membership, Place
 from potok.log.log_start import LogStart, OnLost
 from potok.log.open import open_broker
@@ -45,7 +45,7 @@ class Consumer:
             and partition.
         until_end: Stop iterating at the records that existed when the consumer was created.
         batch_records: How many records of a partition are read at a time.
-        on_lost: What to do if records were deleted before this consumer read them: "stop" raises `FellBehind`,
+        on_lost: What to do if records were deleted before this consumer read them: "stop" raises `FellBehindError`,
             "jump" continues after the gap with a warning, "archive" reads them from the topic's archive.
         on_assign: Called with newly assigned partitions, once their positions are known.
         on_revoke: Called with the partitions to be revoked, while `commit` is still possible for them;
@@ -135,7 +135,7 @@ class Consumer:
     def commit(self) -> None:
         """Commit all records returned so far for the group.
 
-        Raises `PartitionsMoved`, and commits nothing, if a partition was reassigned to another consumer.
+        Raises `PartitionsMovedError`, and commits nothing, if a partition was reassigned to another consumer.
         """
         membership = self._membership
         if membership is None:
@@ -203,7 +203,7 @@ class Consumer:
         try:
             membership.refresh()
             begun, self._at.initial = self._at.initial, {}
-            with suppress(PartitionsMoved):  # the next refresh reports them
+            with suppress(PartitionsMovedError):  # the next refresh reports them
                 membership.commit(begun)
         finally:
             self._refreshing = False

@@ -67,5 +67,5 @@ class Positions:
                 self.initial.pop(place, None)
 
     def pass_gaps(self) -> None:
-        """Move the positions whose records were deleted, or raise `FellBehind`."""
+        """Move the positions whose records were deleted, or raise `FellBehindError`."""
         self.next |= self.log_start.raised(self.next)

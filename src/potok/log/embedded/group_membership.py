@@ -17,7 +17,7 @@ from potok.errors import LogError
 from potok.log.embedded import group_metadata
 from potok.log.embedded.group_metadata import Enrolled, GroupMetadata
 from potok.log.embedded.metadata import Metadata, Transaction
-from potok.log.errors import BrokerClosed, PartitionsMoved
+from potok.log.errors import BrokerClosed, PartitionsMovedError
 from potok.log.groups.membership import Membership, PartitionListener, Place
 
 _LOOK_SECONDS = 0.2
@@ -94,7 +94,7 @@ class EmbeddedMembership(Membership):
             return
         try:
             self._seat.write(lambda txn: group_metadata.commit(txn, self.group, self.member, offsets, self._held))
-        except PartitionsMoved:
+        except PartitionsMovedError:
             self._seat.changed = True
             raise
 

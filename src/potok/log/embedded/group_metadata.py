@@ -15,7 +15,7 @@ import orjson
 
 from potok.log.embedded import catalog, groups
 from potok.log.embedded.metadata import Transaction
-from potok.log.errors import GroupHasMembers, PartitionsMoved
+from potok.log.errors import GroupHasMembers, PartitionsMovedError
 from potok.log.groups.assignor import balance
 from potok.log.groups.membership import GroupDescription, GroupMember, Place
 
@@ -151,7 +151,7 @@ def commit(txn: Transaction, group: str, member: str, offsets: Mapping[Place, in
     claims = GroupMetadata.of_bytes(raw(txn, group)).claims
     moved = [place for place in offsets if place not in held or claims.get(place) != Claim(member, held[place])]
     if moved:
-        raise PartitionsMoved(group, moved)
+        raise PartitionsMovedError(group, moved)
     for topic in {topic for topic, _ in offsets}:
         groups.commit(txn, group, topic, {part: offset for (name, part), offset in offsets.items() if name == topic})
 

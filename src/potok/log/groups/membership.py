@@ -68,8 +68,8 @@ class Membership(ABC):
     def commit(self, offsets: Mapping[Place, int]) -> None:
         """Commit the offsets of the group, all or none.
 
-        Raises `PartitionsMoved` if one of the partitions is no longer this member's: then nothing is committed, and
-        the next `refresh` notifies the listener of the loss.
+        Raises `PartitionsMovedError` if one of the partitions is no longer this member's: then nothing is committed,
+        and the next `refresh` notifies the listener of the loss.
         """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
-from potok.log.errors import InvalidName, PartitionsMoved
+from potok.log.errors import InvalidName, PartitionsMovedError
 from potok.log.groups.membership import GroupDescription, GroupMember, Membership, PartitionListener, Place
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused
@@ -136,7 +136,7 @@ class KafkaMembership(Membership):
 
     def _moved(self, places: list[Place]) -> NoReturn:
         self._refreshed_at = 0.0
-        raise PartitionsMoved(self.group, places)
+        raise PartitionsMovedError(self.group, places)
 
     def _refusal(self, offsets: list[TopicPartition]) -> KafkaError | None:
         try:

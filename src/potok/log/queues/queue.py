@@ -213,7 +213,7 @@ class Queue:
             self._settlements.aside.append((delivery, "deliveries", why))
 
     def _pass_gaps(self) -> bool:
-        """Skip what is no longer in the log, or raise `FellBehind`."""
+        """Skip what is no longer in the log, or raise `FellBehindError`."""
         if not self._log_start.is_due():
             return False
         lows = {(self.topic, part): state.low for part, state in self._store.states().items()}

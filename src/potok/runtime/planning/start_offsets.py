@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from potok.errors import QueryError
 from potok.log.broker import Broker
-from potok.log.errors import FellBehind
+from potok.log.errors import FellBehindError
 from potok.log.start import Start, start_offsets
 from potok.state.entry import Entry, metadata_key_of
 from potok.topology.graph import Topology
@@ -97,7 +97,7 @@ def _readable(offset: int, firsts: tuple[int, int], on_lost: OnLost, position: t
             first,
         )
         return first
-    raise FellBehind(f'query "{query}"', topic, part, offset, first, earliest)
+    raise FellBehindError(f'query "{query}"', topic, part, offset, first, earliest)
 
 
 def protect(broker: Broker, query: str, positions: Positions) -> None:

@@ -165,7 +165,7 @@ def test_a_table_may_refer_to_itself() -> None:
 def test_what_can_be_told_before_anything_runs() -> None:
     builder = StreamsBuilder("q")
     builder.table("orders", value="customer bigint").join(builder.table("customers"), on="customer", name="t")
-    with pytest.raises(TopologyError, match='gives int64, but the keys of table "customers" are string'):
+    with pytest.raises(TopologyError, match='returns int64, but the keys of table "customers" are string'):
         builder.build()
     windows = StreamsBuilder("q")
     counts = windows.stream("s").group_by_key().windowed_by(tumbling_ms(10, 0, 10)).count(name="w")

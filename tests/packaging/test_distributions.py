@@ -13,7 +13,8 @@ import pytest
 
 from architecture.tree import ROOT, files
 
-pytestmark = pytest.mark.timeout(600)
+# One worker builds the distributions and the environment, for all tests of this file.
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("packaging")]
 
 fetches_packages = pytest.mark.skipif(os.environ.get("CI") != "true", reason="fetches packages; set CI=true to run it")
 

@@ -304,6 +304,6 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         self.on_produce_message.send_now(self, key=key, value=value, partition=None, timestamp=timestamp, headers=told)
         with self._lock:
             if self._producer is None:
-                self._producer = Producer(self.log(), linger_ms=0)
+                self._producer = Producer(self.log(), linger=0)
             landed = self._producer.send(topic, value, key, timestamp, tuple(told) or headers)
         return Sent(topic) if landed is None else Sent(topic, landed.partition, landed.first_offset, timestamp)

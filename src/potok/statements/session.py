@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from potok.duration import Duration, to_seconds
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.settings import Settings
@@ -78,12 +79,12 @@ class SqlSession:
             raise Refused("the statement does not return a finite result", hint=hint)
         return result.as_dicts()
 
-    def wait_caught_up(self, timeout_s: float) -> None:
+    def wait_caught_up(self, timeout: Duration) -> None:
         """Wait until the queries have processed all records written so far, so that pull queries see the result.
 
         Queries that are paused or have failed are not waited for. Raises `NotCaughtUp` after the timeout.
         """
-        self.database.wait_caught_up(timeout_s)
+        self.database.wait_caught_up(to_seconds(timeout))
 
     def run(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
         """Execute one statement."""

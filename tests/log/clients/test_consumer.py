@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 from itertools import islice
 
 import pytest
@@ -133,3 +134,11 @@ def test_offsets_that_compaction_left_empty_are_passed(broker: EmbeddedBroker) -
         consumer.commit()
     assert broker.committed("g", "t") == {0: 6}
     assert [record.offset for record in Consumer(broker, "t", start="earliest").poll(max_records=1)] == left[:1]
+
+
+def test_a_timeout_is_text_a_timedelta_or_seconds(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    with Consumer(broker, "t") as consumer:
+        assert consumer.poll("1 ms") == consumer.poll(timedelta(milliseconds=1)) == consumer.poll(0.001) == []
+        fill(broker, "t", 1)
+        assert len(consumer.poll("10 seconds")) == 1

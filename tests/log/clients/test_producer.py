@@ -75,7 +75,7 @@ def test_a_batch_is_appended_at_once(broker: EmbeddedBroker, monkeypatch: pytest
     appends = []
     append = broker.append
     monkeypatch.setattr(broker, "append", lambda *args: appends.append(len(args[1])) or append(*args))
-    with Producer(broker, batch_records=100, linger_ms=60_000) as producer:
+    with Producer(broker, batch_records=100, linger="60 s") as producer:
         for n in range(250):
             producer.send("t", n)
     assert appends == [100, 100, 50]
@@ -84,7 +84,7 @@ def test_a_batch_is_appended_at_once(broker: EmbeddedBroker, monkeypatch: pytest
 
 def test_a_record_that_lingers_is_written_without_another_call(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
-    producer = Producer(broker, linger_ms=1)
+    producer = Producer(broker, linger="1 ms")
     producer.send("t", "v")
     while broker.end_offsets("t") == {0: 0}:
         pass
@@ -94,14 +94,14 @@ def test_a_record_that_lingers_is_written_without_another_call(broker: EmbeddedB
 
 def test_without_lingering_a_record_is_durable_when_send_returns(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
-    producer = Producer(broker, linger_ms=0)
+    producer = Producer(broker, linger=0)
     producer.send("t", "v")
     assert values(broker, "t") == [b"v"]
 
 
 def test_order_holds_where_given_and_chosen_partitions_mix(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
-    with Producer(broker, linger_ms=60_000) as producer:
+    with Producer(broker, linger="60 s") as producer:
         for n in range(6):
             producer.send("t", n, partition=0 if n % 2 else None)
     assert values(broker, "t") == [b"%d" % n for n in range(6)]
@@ -111,7 +111,7 @@ def test_a_failed_append_is_raised_and_its_records_are_kept(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic("t")
-    producer = Producer(broker, linger_ms=60_000)
+    producer = Producer(broker, linger="60 s")
     producer.send("t", 1)
 
     def full(*args: object) -> None:
@@ -132,7 +132,7 @@ def test_what_failed_in_the_background_is_raised_by_the_next_send(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic("t")
-    producer = Producer(broker, linger_ms=1)
+    producer = Producer(broker, linger="1 ms")
     with monkeypatch.context() as patched:
         patched.setattr(broker, "append", lambda *args: (_ for _ in ()).throw(DiskFull(broker.directory, "no space")))
         producer.send("t", 1)
@@ -177,7 +177,7 @@ def test_a_program_that_forgets_to_close_loses_nothing(run, broker: EmbeddedBrok
 
 def test_a_record_without_a_key_does_not_get_into_the_batch_of_a_compacted_topic(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", cleanup_policy="compact")
-    with Producer(broker, linger_ms=60_000) as producer:
+    with Producer(broker, linger="60 s") as producer:
         producer.send("t", b"1", key="a")
         with pytest.raises(KeylessRecord, match="give every record a key"):
             producer.send("t", b"2")

@@ -247,7 +247,7 @@ def test_what_was_acknowledged_is_stored_before_long(broker: EmbeddedBroker, top
 
 def test_without_a_linger_what_was_acknowledged_is_stored_at_once(broker: EmbeddedBroker, topic: str) -> None:
     fill(broker, 1)
-    queue = Queue(broker, topic, "g", visibility=LONG, linger_ms=0)
+    queue = Queue(broker, topic, "g", visibility=LONG, linger=0)
     queue.receive(1)[0].ack()
     assert Queue(broker, topic, "g").counts() == QueueCounts()
 
@@ -368,7 +368,7 @@ def test_a_letter_that_would_be_too_large_is_cut_and_holds_nothing_up(
 ) -> None:
     monkeypatch.setattr(broker, "max_record_bytes", 1_000)
     broker.append(topic, [record], 0)
-    with Queue(broker, topic, "g", visibility=LONG, linger_ms=0) as queue:
+    with Queue(broker, topic, "g", visibility=LONG, linger=0) as queue:
         queue.receive()[0].reject("no")
         assert queue.counts() == QueueCounts()
     (letter,) = read_all(broker, "work-g-dead-letters")

@@ -11,7 +11,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from potok.duration import Duration, to_ms
+from potok.duration import Duration, to_ms, to_seconds
 from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord, records_of
@@ -114,10 +114,10 @@ class Consumer:
             else:
                 time.sleep(_LONGEST_WAIT)  # a partition is about to be assigned
 
-    def poll(self, timeout: float = 0.0, max_records: int = 10_000) -> list[ConsumedRecord]:
+    def poll(self, timeout: Duration = 0, max_records: int = 10_000) -> list[ConsumedRecord]:
         """Return available records, at most `max_records`; wait up to `timeout` seconds for the first."""
         found: list[ConsumedRecord] = []
-        self._wait(timeout)
+        self._wait(to_seconds(timeout))
         for batch, place in self._available(max_records):
             found += records_of(batch.slice(0, max_records - len(found)), place)
             self._at.next[place] = found[-1].offset + 1

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from potok.clock import epoch_ms
+from potok.duration import Duration, to_seconds
 from potok.errors import LogError
 from potok.log.broker import AppendResult, Broker
 from potok.log.clients.encoding import to_bytes
@@ -31,14 +32,14 @@ class Producer:
     >>> with Producer("file:./data") as producer:
     ...     producer.send("orders", {"amount": 120.5}, key="user_001")
 
-    A batch is written when it is full, when its first record has waited for `linger_ms`, by `flush()` and at the
+    A batch is written when it is full, when its first record has waited for `linger`, by `flush()` and at the
     end of the `with` block. The error of a failed append is raised by the call that made it or, if it was made in the
     background, by the next call; its records stay in the batch and are retried.
 
     Args:
         broker: A broker or its URL.
         batch_records: Write when this many records are pending.
-        linger_ms: Write at the latest after this time; 0 writes every record before `send` returns.
+        linger: Write at the latest after this time; 0 writes every record before `send` returns.
         encode: Encodes keys and values. By default bytes stay unchanged, text becomes
             UTF-8 and anything else JSON.
         create_topics: Create a topic that does not exist, with one partition.
@@ -49,13 +50,13 @@ class Producer:
         broker: Broker | str | Path,
         *,
         batch_records: int = 10_000,
-        linger_ms: int = 20,
+        linger: Duration = "20 ms",
         encode: Callable[[object], bytes | None] = to_bytes,
         create_topics: bool = True,
     ) -> None:
         self.broker = broker if isinstance(broker, Broker) else open_broker(broker)
         self._batch_records = batch_records
-        self._linger = linger_ms / 1000
+        self._linger = to_seconds(linger)
         self._encode = encode
         self._create_topics = create_topics
         self._lock = threading.RLock()
@@ -80,7 +81,7 @@ class Producer:
     ) -> AppendResult | None:
         """Add one record to the batch. If this raises, the record was not added.
 
-        If records are written one by one (`linger_ms=0`), return the position of the record.
+        If records are written one by one (`linger=0`), return the position of the record.
 
         Args:
             timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.

@@ -62,7 +62,7 @@ class Delivery:
         return self.record.key_text()
 
     def ack(self) -> None:
-        """Acknowledge the record. Stored together with others, within the queue's `linger_ms`."""
+        """Acknowledge the record. Stored together with others, within the queue's `linger`."""
         self._end(Fate.ACKED)
 
     def nack(self, delay: Duration = 0, *, error: str = "") -> None:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from potok.clock import now_ms
-from potok.duration import Duration, show_ms, to_ms
+from potok.duration import Duration, show_ms, to_ms, to_seconds
 from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord
@@ -65,7 +65,7 @@ class Queue:
         dead_letters: The dead-letter topic; by default `<topic>-<group>-dead-letters`.
         start: Where a new group starts: "earliest", "latest", a datetime, or offsets by topic and partition.
         on_lost: What to do if retention deleted records before they were processed; see `Consumer`.
-        linger_ms: Acknowledgements are stored at the latest after this time.
+        linger: Acknowledgements are stored at the latest after this time.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Queue:
         dead_letters: str | None = None,
         start: Start = "earliest",
         on_lost: OnLost = "stop",
-        linger_ms: int = 50,
+        linger: Duration = "50 ms",
     ) -> None:
         if to_ms(visibility) < 1 or (max_deliveries is not None and max_deliveries < 1):
             raise LogError("a queue needs a visibility and a number of deliveries above zero", hint="visibility=30")
@@ -89,7 +89,7 @@ class Queue:
         self.dead_letter_topic = dead_letters or _dead_letter_topic(topic, group)
         self._visibility_ms = to_ms(visibility)
         self._max_deliveries = max_deliveries
-        self._linger = linger_ms / 1000
+        self._linger = to_seconds(linger)
         self._log_start = LogStart(self.broker, f'queue "{group}"', on_lost)
         self._store = QueueStore(self.broker, topic, group, self.dead_letter_topic, start)
         self._store.forget_deleted_topics()
@@ -103,10 +103,10 @@ class Queue:
         self._handed = 0
         self._turn = random.randrange(1 << 16)
 
-    def receive(self, max_records: int = 100, timeout: float = 0.0) -> list[Delivery]:
+    def receive(self, max_records: int = 100, timeout: Duration = 0) -> list[Delivery]:
         """Return available records, at most `max_records`; wait up to `timeout` seconds for the first."""
         self._check_open()
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + to_seconds(timeout)
         pause = _SHORTEST_WAIT
         while True:
             found = self._take(max_records)

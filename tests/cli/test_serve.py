@@ -47,7 +47,7 @@ def test_the_queries_of_a_log_are_run_by_one_server(potok, tmp_path: Path) -> No
         refused = potok("serve", "--port", "0", "--broker", str(tmp_path / "data"))
     finally:
         lock.release()
-    assert (refused.code, "another process runs the queries" in refused.err) == (1, True)
+    assert (refused.code, "another process already runs the queries" in refused.err) == (1, True)
     assert "potok sql --server" in refused.err
 
 

@@ -74,10 +74,10 @@ def test_a_query_that_another_process_does_not_begin_is_not_waited_for_for_ever(
 ) -> None:
     looks: list[bool] = []
 
-    def behind(_: object, __: object, *, unbegun: bool) -> set[str]:
-        looks.append(unbegun)
+    def behind(_: object, __: object, *, include_stopped: bool) -> set[str]:
+        looks.append(include_stopped)
         monkeypatch.setattr(remote_queries, "LOOK_S", 0.0)
-        return {"Q"} if unbegun else set()
+        return {"Q"} if include_stopped else set()
 
     run(here, STREAM + QUERY)
     monkeypatch.setattr(remote_queries, "BEGIN_S", 0.01)

@@ -78,7 +78,7 @@ def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_
 
 
 def _server(context: typer.Context, directory: Path) -> KafkaServer:
-    need_extra("potok kafka", "kafka")
+    need_extra("a Kafka for development", "kafka")
     from potok.log.kafka.development.server import KafkaServer
 
     return KafkaServer(directory, settings_of(context).cache_path)

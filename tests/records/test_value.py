@@ -29,7 +29,7 @@ def test_a_missing_field_is_named_together_with_those_that_are_there() -> None:
 
 
 def test_a_value_is_not_changed_through_a_dot() -> None:
-    with pytest.raises(AttributeError, match=r'make a new one: \{\*\*v, "amount": \.\.\.\}'):
+    with pytest.raises(AttributeError, match=r'create a new one: \{\*\*v, "amount": \.\.\.\}'):
         Value({"amount": 1}).amount = 2
 
 

@@ -34,7 +34,7 @@ def test_a_shard_that_is_gone_stops_the_query(tmp_path: Path, shard: int) -> Non
     with driver(tmp_path) as shop:
         sell(shop, "a", "b", "c")
     shutil.rmtree(tmp_path / "queries" / "shop" / "state" / str(shard))
-    with driver(tmp_path) as shop, pytest.raises(StateBehind, match=r"is gone, and batch 1") as caught:
+    with driver(tmp_path) as shop, pytest.raises(StateBehind, match=r"is missing, but batch 1") as caught:
         sell(shop, "a")
     assert "potok run PROGRAM --shadow" in caught.value.hint
 
@@ -50,7 +50,7 @@ def test_an_older_copy_of_a_shard_stops_the_query(tmp_path: Path) -> None:
         assert shop.table("counts").get("a") == 3
     shutil.rmtree(state)
     shutil.copytree(tmp_path / "older", state)
-    with driver(tmp_path) as shop, pytest.raises(StateBehind, match=r"ends with batch 1, and batch 3"):
+    with driver(tmp_path) as shop, pytest.raises(StateBehind, match=r"ends with batch 1, but batch 3"):
         sell(shop, "a")
 
 

@@ -32,7 +32,7 @@ def test_options_can_follow_each_other_and_a_delimiter_can_be_a_semicolon() -> N
         ("sql_json;wrap=maybe", "cannot have wrap=maybe"),
         ("sql_json;colour=red", 'has no option "colour"'),
         ("int32;delimiter=x", 'has no option "delimiter"'),
-        ("sql_json;wrap", "are no options"),
+        ("sql_json;wrap", "is not an option"),
         ("xml;wrap=false", 'no format "xml"'),
         ("sql_delimited;delimiter=ab", "cannot be a delimiter"),
         ('sql_delimited;delimiter="', "cannot be a delimiter"),

@@ -37,7 +37,7 @@ def _parse(name: str, options: str) -> dict[str, str]:
         found = _OPTION.match(options, position)
         if found is None:
             hint = "write option=value behind a semicolon, for example ;wrap=false"
-            raise SchemaError(f'"{options}" are not options of format "{name}"', hint=hint)
+            raise SchemaError(f'"{options}" is not an option of format "{name}"', hint=hint)
         given[found[1].lower()] = found[2]
         position = found.end()
     return given

@@ -100,7 +100,7 @@ def test_times_that_kafka_cannot_keep(log: KafkaBroker) -> None:
 def test_a_topic_cannot_have_an_archive(log: KafkaBroker, tmp_path: Path) -> None:
     with pytest.raises(LogError, match="tiered storage"):
         log.create_topic("t", archive=tmp_path)
-    with pytest.raises(LogError, match="looks after old records by itself"):
+    with pytest.raises(LogError, match="maintains old records itself"):
         log.compact_topic("t")
     assert not log.has_topic("t")
 

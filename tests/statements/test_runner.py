@@ -62,7 +62,7 @@ class Members:
         self.tried += 1
         self.states[name] = "RUNNING"
 
-    def members(self) -> dict[str, Any]:
+    def statuses(self) -> dict[str, Any]:
         return {name: Status(state) for name, state in self.states.items()}
 
 
@@ -108,7 +108,7 @@ def test_one_that_failed_can_be_paused_and_is_tried_again_when_it_is_resumed(
     runner.settle({"a": paused, "b": wanted("b"), "c": wanted("c")})
     runner.look_after()
     assert (members.states, members.tried) == ({"a": "FAILED", "b": "RUNNING", "c": "RUNNING"}, 0)
-    assert runner.state_of(paused, members.members()) == ("PAUSED", "broken")
+    assert runner.state_of(paused, members.statuses()) == ("PAUSED", "broken")
     runner.settle({"a": wanted("a"), "b": wanted("b")})
     assert (members.states, members.tried) == ({"a": "RUNNING", "b": "RUNNING"}, 1)
 
@@ -163,11 +163,11 @@ def test_one_that_cannot_begin_is_told_and_tried_again(
     queries = {"a": wanted("a"), "b": wanted("b")}
     runner.settle(queries)
     assert members.states == {"b": "RUNNING"}
-    assert runner.state_of(queries["a"], members.members()) == ("ERROR", "a does not fit")
+    assert runner.state_of(queries["a"], members.statuses()) == ("ERROR", "a does not fit")
     members.refused.clear()
     runner.look_after()
     assert members.states == {"a": "RUNNING", "b": "RUNNING"}
-    assert runner.state_of(queries["a"], members.members()) == ("RUNNING", "")
+    assert runner.state_of(queries["a"], members.statuses()) == ("RUNNING", "")
 
 
 def test_one_that_failed_is_tried_again_after_a_while(
@@ -180,7 +180,7 @@ def test_one_that_failed_is_tried_again_after_a_while(
         members.states["a"] = "FAILED"
         before = members.tried
         runner.look_after()
-        assert (members.tried, runner.state_of(wanted("a"), members.members())) == (before, ("ERROR", "broken"))
+        assert (members.tried, runner.state_of(wanted("a"), members.statuses())) == (before, ("ERROR", "broken"))
         now += pause
         runner.look_after()
         assert members.tried == before + 1

@@ -46,12 +46,12 @@ def test_a_reset_is_shown_first_and_done_only_when_it_is_meant(potok, shop) -> N
 
 def test_a_place_that_is_none_is_refused(potok, shop) -> None:
     for words, said in (
-        ((), "say where to"),
-        (("--to", "soon"), "no place in a topic"),
+        ((), "the new offset is missing"),
+        (("--to", "soon"), "is not an offset or a time"),
         (("--to", "earliest", "--topic", "bills"), 'does not read "bills"'),
         (("--to", "earliest", "--partition", "77"), "no partition 77"),
         (("--to", "999999"), "no offset 999999"),
-        (("--to", "0", "--drop-state", "--keep-state"), "dropped and kept"),
+        (("--to", "0", "--drop-state", "--keep-state"), "exclude each other"),
     ):
         outcome = potok("offsets", "reset", "shop", *words)
         assert outcome.code == 1

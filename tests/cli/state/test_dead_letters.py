@@ -64,7 +64,7 @@ def test_a_list_is_narrowed(letters, words: tuple[str, ...], reasons: list[str])
 def test_a_reason_that_does_not_exist_is_refused_with_those_that_do(letters, command: str) -> None:
     refused = letters(command, "--reason", "lte")
     assert refused.code == 1
-    assert '"lte" is no reason for a dead letter' in refused.err
+    assert 'there is no reason "lte"' in refused.err
     assert "decode, timestamp, error, late, no key, encode, refused" in refused.err
 
 

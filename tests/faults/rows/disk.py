@@ -29,9 +29,9 @@ def _full(scene: Scene, place: str, *texts: str) -> Proof:
 
 @row("disk-full-state", "no room for the state")
 def disk_full_state(scene: Scene) -> Proof:
-    return _full(scene, "queries/QUERY/state", "no room", "free some space")
+    return _full(scene, "queries/QUERY/state", "no space", "free some space")
 
 
 @row("disk-full-log", "no room for the log")
 def disk_full_log(scene: Scene) -> Proof:
-    return _full(scene, "log", "no room", "free some space")
+    return _full(scene, "log", "no space", "free some space")

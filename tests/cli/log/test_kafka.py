@@ -20,7 +20,7 @@ def test_a_server_is_started_found_and_stopped(potok, kafka: ServerStatus, tmp_p
         assert Path(started["log"]).read_text()
         assert started["directory"] == str(tmp_path / "data" / "kafka")
         again = potok("kafka", "up", "--port", "1234")
-        assert f"it runs already, on port {started['port']}" in again.err
+        assert f"Kafka runs already, on port {started['port']}" in again.err
         assert potok("kafka", "status", "--json").objects == [started]
         assert f"up at {started['url']}" in potok("kafka", "status").out
     finally:

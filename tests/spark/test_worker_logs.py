@@ -24,7 +24,7 @@ logging.getLogger("py4j.clientserver").info("a call")
 
 
 def written(level: str) -> list[str]:
-    """What a process of Spark's writes that is told a level, without the time."""
+    """Return what a Spark process logs at the given level, without the time."""
     told = {**os.environ, worker_logs.VARIABLE: level}
     done = subprocess.run(
         [sys.executable, "-c", TASK], capture_output=True, text=True, timeout=60, check=True, env=told

@@ -1,4 +1,4 @@
-"""Where the handles of an app find the crew that is driven."""
+"""Handles of an app find the agents that are running through the context."""
 
 from __future__ import annotations
 

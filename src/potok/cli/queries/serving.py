@@ -52,7 +52,7 @@ def served_tables(
     limits: Limits | None = None,
     origins: Collection[str] = (),
 ) -> Iterator[Server]:
-    """Serve the tables of queries, whoever runs these; a query that has not begun has no tables yet."""
+    """Serve the tables of queries that this or another process runs; a query that has not started has no tables yet."""
     need_extra("serving tables", "server")
     from potok.server.access.tokens import Tokens
     from potok.server.server import Server

@@ -23,6 +23,7 @@ from msgpack import ExtType, Packer, UnpackException, unpackb
 from msgspec.msgpack import Decoder, Encoder
 
 from potok.errors import StateError
+from potok.records.value import Value
 from potok.state.cell_types import SPELL, TAG, in_order, read_array, read_extension, read_leaf
 
 _VALUE, _TUPLE, _WITH_TUPLE, _WITH_TUPLES, _WITH_SET = b"v", b"t", b"p", b"l", b"s"
@@ -87,6 +88,8 @@ class UnreadableCell(StateError):
 
 def _spell(value: Any) -> Any:
     spell = SPELL.get(type(value))
+    if spell is None and isinstance(value, Value):
+        spell = SPELL[Value]
     if spell is None:
         raise StateNotData(value if isinstance(value, type) else type(value))
     return spell(value)

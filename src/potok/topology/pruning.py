@@ -74,7 +74,7 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
     if isinstance(node, Arm):
         return set()
     if isinstance(node, Merge):
-        return set() if len({inferred[up].value for up in node.upstreams}) == 1 else None
+        return set() if inferred[node].value is not None else None
     if isinstance(node, ToTable | Repartition | ToStream | Ordered | Deliver):
         return None
     return _expr_fields(inferred[node].exprs)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,16 @@ def test_a_script_that_is_not_there_is_an_error_with_a_place() -> None:
     assert caught.value.place is not None
 
 
-def test_ctrl_c_ends_a_push_query_and_the_prompt_goes_on() -> None:
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """A shell starts background processes with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
+def test_ctrl_c_ends_a_push_query_and_the_prompt_continues() -> None:
     push, shown = Endless(), Shown()
     Script(Recorded(push), shown, settles=False).run("SELECT n FROM t EMIT CHANGES;")
     assert shown.told == [(1,), (2,), (3,), "interrupted"]
@@ -104,6 +113,7 @@ def test_ctrl_c_ends_a_push_query_and_the_prompt_goes_on() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_ends_a_script_with_its_push_query() -> None:
     push, target = Endless(), Recorded(Endless())
     target._push = push

@@ -13,6 +13,7 @@ from potok.expressions.python_types import family, python_name, python_type
 from potok.expressions.tracing.opaque import Opaque
 from potok.expressions.tracing.recorder import Recorder
 from potok.expressions.tracing.refusal import NotTraceable, UnknownField
+from potok.records.declared_class import all_names, class_of
 
 
 def _forward(op: str) -> Callable[[Proxy, object], Proxy]:
@@ -138,6 +139,9 @@ def _struct_attribute(owner: Proxy, name: str) -> Any:
     attribute.
     """
     expr = owner.__potok_expr__
+    declared = class_of(expr.type)
+    if declared is not None:
+        return _class_attribute(owner, declared, name)
     if name == "keys":
         return lambda: [field.name for field in expr.type]
     if name == "get":
@@ -146,6 +150,21 @@ def _struct_attribute(owner: Proxy, name: str) -> Any:
         raise NotTraceable(f'.{name} is a method of every dict; the field is ["{name}"]')
     if any(isinstance(node, StructExpr) for node in walk(expr)):
         raise NotTraceable(f'a dict has no attribute {name}; write ["{name}"]')
+    return owner[name]
+
+
+def _class_attribute(owner: Proxy, declared: type, name: str) -> Any:
+    """Return a field of a declared class, or of the dict that its instances are too."""
+    if any(field.name == name for field in owner.__potok_expr__.type):
+        return owner[name]
+    if hasattr(declared, name) or name in all_names(declared):
+        raise NotTraceable(f"{declared.__name__}.{name} is not a field of the topic's values")
+    if name == "keys":
+        return lambda: [field.name for field in owner.__potok_expr__.type]
+    if name == "get":
+        return Method(owner, name)
+    if hasattr(dict, name):
+        raise NotTraceable(f".{name} of a dict is not traced")
     return owner[name]
 
 

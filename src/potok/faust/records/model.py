@@ -35,6 +35,7 @@ class Model(records.Record):
     __shaped__: ClassVar[bool] = False
     """Whether plain data has other or additional names."""
     __tells_class__: ClassVar[bool] = False
+    __own_conversion__: ClassVar[bool] = True
 
     def __init_subclass__(cls, **options: Any) -> None:
         cls.__given_fields__ = {**cls.__given_fields__, **take_fields(cls)}

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import length_hint
 from typing import Any
 
+import pyarrow as pa
+
+from potok.errors import SchemaError
 from potok.expressions.function import Function
 from potok.operators.core.call import plain
 from potok.operators.core.function_usage import only_looks_up, uses_no_attributes
 from potok.records.keys import encode_key
-from potok.records.value import Value
+from potok.records.rows import converter_of
+from potok.records.schemas.declared_schema import declared_schema
+from potok.records.value import wrap
 from potok.topology.nodes import Aggregation
 
 Rank = tuple[int, tuple[str, int, int]]
@@ -66,6 +72,7 @@ class Fold(Accumulator):
         self.wrapped = not uses_no_attributes(self._call)
         self.mutable = not only_looks_up(self._call)
         self._aggregation = aggregation
+        self._as_seen: Callable[[Any], Any] | None = None
 
     def start(self) -> Any:
         make = self._aggregation.make_initial
@@ -73,7 +80,8 @@ class Fold(Accumulator):
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if self.wrapped and type(state) is dict:
-            state = Value(state)
+            self._as_seen = self._as_seen or state_converter(self._aggregation, self.start())
+            state = self._as_seen(state)
         return self._call(key, value, state) if self._with_key else self._call(value, state)
 
     def add_all(
@@ -93,8 +101,8 @@ class Fold(Accumulator):
 class Reduce(Accumulator):
     """The user's reducer; the state is a one-tuple, which distinguishes a first value of None from no value."""
 
-    def __init__(self, function: Function) -> None:
-        self._call = function.callable
+    def __init__(self, function: Function, value_type: pa.DataType | None = None) -> None:
+        self._call, self._as_seen = function.callable, converter_of(value_type)
         self._looks_only = only_looks_up(self._call)
         self.wrapped, self.mutable = not uses_no_attributes(self._call), not self._looks_only
 
@@ -102,7 +110,7 @@ class Reduce(Accumulator):
         if state is None:
             # The first value becomes the state: a reducer that changes it must not change the record.
             return (value if self._looks_only else copy.deepcopy(value),)
-        left = Value(state[0]) if self.wrapped and type(state[0]) is dict else state[0]
+        left = self._as_seen(state[0]) if self.wrapped else state[0]
         return (self._call(left, value),)
 
     def kept(self, state: Any) -> Any:
@@ -223,12 +231,27 @@ _NAMED: dict[str, type[Accumulator]] = {
 }
 
 
-def accumulator_of(aggregation: Aggregation) -> Accumulator:
+def state_converter(aggregation: Aggregation, initial: Any) -> Callable[[Any], Any]:
+    """Return the function that turns a stored state into what an aggregator sees: an instance of the declared class, or
+    of the class of the initial value.
+    """
+    if aggregation.schema is not None:
+        return converter_of(aggregation.schema.arrow)
+    if dataclasses.is_dataclass(initial) and not isinstance(initial, type):
+        try:
+            schema = declared_schema(type(initial))
+        except SchemaError:
+            return wrap
+        return wrap if schema is None else converter_of(schema.arrow)
+    return wrap
+
+
+def accumulator_of(aggregation: Aggregation, value_type: pa.DataType | None = None) -> Accumulator:
     if aggregation.kind == "fold":
         return Fold(aggregation)
     if aggregation.kind == "reduce":
         assert aggregation.function is not None
-        return Reduce(aggregation.function)
+        return Reduce(aggregation.function, value_type)
     return _NAMED[aggregation.kind]()
 
 

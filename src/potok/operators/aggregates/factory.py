@@ -54,7 +54,7 @@ def aggregate(node: Aggregate, shop: OperatorFactory) -> Operator:
     return AccumulateRecords(
         node.name,
         shop.task,
-        accumulator_of(node.aggregation),
+        accumulator_of(node.aggregation, shop.step(node.upstream).value),
         node.window,
         key_type,
         plan.result,

@@ -136,7 +136,7 @@ def plain(value: Any) -> Any:
     """Convert the result of a function to data that any process can read."""
     if type(value) in _PLAIN:
         return value
-    if type(value) is Value:
+    if isinstance(value, Value):
         return dict(value)
     if is_dataclass(value) and not isinstance(value, type):
         return _fields(value)

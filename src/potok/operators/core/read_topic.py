@@ -17,7 +17,9 @@ from potok.operators.core.dead_letters import Reason
 from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.windows.expiry import NEVER
+from potok.records.declared_class import completes, retyped
 from potok.records.formats.registry import format_named
+from potok.records.rows import completed
 from potok.topology.inference.infer import Step
 from potok.topology.nodes import Serde, StreamSource, TableSource
 from potok.topology.nodes.sources import TimeNotion
@@ -157,10 +159,22 @@ class SourceReader(Operator):
 
 
 def decode(values: pa.Array, serde: Serde, columns: list[str] | None) -> tuple[Column, Errors]:
-    if columns is not None and serde.schema is not None and not pa.types.is_struct(serde.schema.arrow):
+    schema = serde.schema
+    if schema is None:
+        decoded = format_named(serde.format).decode(values, None, columns)
+        return decoded.column, decoded.errors
+    # A class that checks its instances needs all fields.
+    checks = completes(schema.arrow)
+    if checks or not pa.types.is_struct(schema.arrow):
         columns = None
-    decoded = format_named(serde.format).decode(values, serde.schema, columns)
-    return decoded.column, decoded.errors
+    decoded = format_named(serde.format).decode(values, schema, columns)
+    if isinstance(decoded.column, list):
+        return decoded.column, decoded.errors
+    column = retyped(decoded.column, schema.select(columns).arrow)
+    if not checks:
+        return column, decoded.errors
+    made = completed(column, schema)
+    return made.column, {**made.errors, **decoded.errors}
 
 
 def bounded(times: Ints, clock: int, bound: int) -> Ints:

@@ -33,7 +33,7 @@ def aggregate(node: TableAggregate, shop: OperatorFactory) -> Operator:
     return AccumulateGroups(
         node.name,
         shop.task,
-        group_accumulator_of(aggregation, node.subtractor),
+        group_accumulator_of(aggregation, node.subtractor, shop.step(node.upstream).value),
         None if function is None else (function, traced(node, shop)),
         (step.key, step.value),
         shop.state,

@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
+import pyarrow as pa
+
 from potok.expressions.function import Function
+from potok.operators.aggregates.accumulators import state_converter
 from potok.operators.core.call import plain
 from potok.records.keys import UnusableKeyError, encode_key
-from potok.records.value import wrap
+from potok.records.rows import converter_of
 from potok.topology.nodes import Aggregation
 
 
@@ -202,24 +205,26 @@ class Fold(GroupAccumulator):
     def __init__(self, aggregation: Aggregation, subtractor: Function) -> None:
         assert aggregation.function is not None
         self._aggregation, self._adder, self._subtractor = aggregation, aggregation.function, subtractor
+        self._as_seen: Callable[[Any], Any] | None = None
 
     def start(self) -> Any:
         make = self._aggregation.make_initial
         return make.callable() if make is not None else copy.deepcopy(self._aggregation.initial)
 
     def add(self, state: Any, key: Any, value: Any) -> Any:
-        return _call(self._adder, key, value, state)
+        return self._call(self._adder, key, value, state)
 
     def subtract(self, state: Any, key: Any, value: Any) -> Any:
-        return _call(self._subtractor, key, value, state)
+        return self._call(self._subtractor, key, value, state)
 
     def kept(self, state: Any) -> Any:
         return plain(state)
 
-
-def _call(function: Function, key: Any, value: Any, state: Any) -> Any:
-    given = (value, wrap(state)) if function.arity == 2 else (key, value, wrap(state))
-    return function.callable(*given)
+    def _call(self, function: Function, key: Any, value: Any, state: Any) -> Any:
+        if self._as_seen is None:
+            self._as_seen = state_converter(self._aggregation, self.start())
+        seen = self._as_seen(state)
+        return function.callable(*((value, seen) if function.arity == 2 else (key, value, seen)))
 
 
 class Reduce(GroupAccumulator):
@@ -227,18 +232,19 @@ class Reduce(GroupAccumulator):
     from no value.
     """
 
-    def __init__(self, adder: Function, subtractor: Function) -> None:
+    def __init__(self, adder: Function, subtractor: Function, value_type: pa.DataType | None) -> None:
         self._adder, self._subtractor = adder.callable, subtractor.callable
+        self._as_seen = converter_of(value_type)
 
     def start(self) -> Any:
         return ()
 
     def add(self, state: Any, key: Any, value: Any) -> Any:
         # The first value becomes the state: an adder that changes it must not change the row.
-        return (self._adder(wrap(state[0]), value),) if state else (copy.deepcopy(value),)
+        return (self._adder(self._as_seen(state[0]), value),) if state else (copy.deepcopy(value),)
 
     def subtract(self, state: Any, key: Any, value: Any) -> Any:
-        return (self._subtractor(wrap(state[0]), value),) if state else state
+        return (self._subtractor(self._as_seen(state[0]), value),) if state else state
 
     def kept(self, state: Any) -> Any:
         return tuple(map(plain, state))
@@ -247,13 +253,15 @@ class Reduce(GroupAccumulator):
         return state[0] if state else None
 
 
-def group_accumulator_of(aggregation: Aggregation, subtractor: Function | None) -> GroupAccumulator:
+def group_accumulator_of(
+    aggregation: Aggregation, subtractor: Function | None, value_type: pa.DataType | None = None
+) -> GroupAccumulator:
     if aggregation.kind in ("fold", "reduce"):
         assert aggregation.function is not None
         assert subtractor is not None
         if aggregation.kind == "fold":
             return Fold(aggregation, subtractor)
-        return Reduce(aggregation.function, subtractor)
+        return Reduce(aggregation.function, subtractor, value_type)
     return _NAMED[aggregation.kind]()
 
 

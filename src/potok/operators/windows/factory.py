@@ -53,7 +53,7 @@ def aggregate_windows(node: Aggregate, window: EventWindow, shop: OperatorFactor
     return AccumulateWindows(
         node.name,
         shop.task,
-        FrameFold(node.aggregation, plan.result if checked else None),
+        FrameFold(node.aggregation, plan.result if checked else None, shop.step(node.upstream).value),
         window,
         key_type,
         plan.result,

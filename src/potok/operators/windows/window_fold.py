@@ -11,6 +11,7 @@ from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.core.call import describe_error, must_fit, plain
 from potok.operators.core.function_usage import only_looks_up
 from potok.operators.windows.window_assigners import Event
+from potok.records.rows import converter_of
 from potok.records.value import wrap
 from potok.state.codec import dump_state, load_state
 from potok.topology.nodes import Aggregation
@@ -30,8 +31,13 @@ class FrameFold:
     With a type, a result that does not fit it is an error of the record that led to it.
     """
 
-    def __init__(self, aggregation: Aggregation, type_: pa.DataType | None) -> None:
-        self._accumulator: Accumulator = accumulator_of(aggregation)
+    def __init__(
+        self, aggregation: Aggregation, type_: pa.DataType | None, value_type: pa.DataType | None = None
+    ) -> None:
+        self._accumulator: Accumulator = accumulator_of(aggregation, value_type)
+        # A selector has replaced the values that other kinds of aggregates take.
+        of_user = aggregation.kind in ("fold", "reduce")
+        self._as_seen = converter_of(value_type) if of_user else wrap
         self._type = type_
         self.by_offset = aggregation.by_offset
         # Records are aggregated again when others arrive: changes that a function made to them must not be visible.
@@ -75,7 +81,7 @@ class FrameFold:
         values = [event.value for event in events]
         if self._copies:
             values = load_state(dump_state(values))
-        return [wrap(value) for value in values] if self._accumulator.wrapped else values
+        return [self._as_seen(value) for value in values] if self._accumulator.wrapped else values
 
     def _ranks(self, events: list[Event]) -> list[Rank | None]:
         if self._accumulator.ranked:

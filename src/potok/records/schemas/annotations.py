@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from potok.errors import SchemaError
 from potok.records.conversion.convert import Reading
+from potok.records.declared_class import is_plain
 from potok.records.schemas.arrow_types import schema_of_arrow
 from potok.records.schemas.column_types import DECIMAL, TIME, TIMESTAMP
 from potok.records.schemas.defaults import checked_default
@@ -131,7 +132,8 @@ def _struct(model: Any, above: tuple[object, ...]) -> Schema:
         if default is not NO_DEFAULT:
             default = checked_default(name, schema, default, Reading.PYTHON)
         fields.append(Field(name, schema, nullable, default))
-    return Schema.struct(fields)
+    of_class: Any = model if dataclasses.is_dataclass(model) and is_plain(model) else None
+    return Schema.struct(fields, of_class)
 
 
 def _not_required(model: Any, hints: dict[str, Any]) -> set[str]:

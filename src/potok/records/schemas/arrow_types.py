@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from potok.errors import SchemaError
+from potok.records.declared_class import class_of
 from potok.records.schemas.column_types import LOCAL_TIMESTAMP, TIME, TIMESTAMP
 from potok.records.schemas.schema import Field, Schema
 
@@ -44,7 +45,7 @@ def schema_of_arrow(declared: pa.DataType | pa.Schema | pa.Field) -> Schema:
 def _of_type(arrow: pa.DataType) -> Schema:
     types = pa.types
     if types.is_struct(arrow):
-        return _struct(arrow)
+        return _struct(arrow, class_of(arrow))
     if types.is_list(arrow) or types.is_large_list(arrow) or types.is_fixed_size_list(arrow):
         return Schema.list_of(_of_type(arrow.value_type), nullable=arrow.value_field.nullable)
     if types.is_map(arrow):
@@ -69,5 +70,5 @@ def _scalar(arrow: pa.DataType) -> pa.DataType:
     )
 
 
-def _struct(fields: Iterable[pa.Field]) -> Schema:
-    return Schema.struct(Field(field.name, _of_type(field.type), field.nullable) for field in fields)
+def _struct(fields: Iterable[pa.Field], declared: type | None = None) -> Schema:
+    return Schema.struct((Field(field.name, _of_type(field.type), field.nullable) for field in fields), declared)

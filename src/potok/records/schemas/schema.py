@@ -12,6 +12,7 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from potok.errors import SchemaError
+from potok.records.declared_class import instance_class, register_type, struct_type
 from potok.records.schemas.ddl_text import print_ddl
 from potok.records.value import Value
 
@@ -62,7 +63,8 @@ class Schema:
     """The structure of a value. Schemas are equal when they accept the same values and produce the same columns.
 
     `arrow` is the type of the column. Its fields are all nullable, so that columns of equal shape are of equal type;
-    `fields` and `item_nullable` say what is required.
+    `fields` and `item_nullable` say what is required. `declared` is the dataclass that a struct was declared with;
+    lambdas see its values as instances of that class.
     """
 
     kind: Literal["scalar", "struct", "list", "map"]
@@ -71,19 +73,26 @@ class Schema:
     key: Schema | None = None
     item: Schema | None = None
     item_nullable: bool = True
+    declared: type | None = dataclasses.field(default=None, compare=False, repr=False)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        if self.declared is not None:
+            register_type(self.arrow, self.declared)
 
     @staticmethod
     def scalar(arrow: pa.DataType) -> Schema:
         return Schema("scalar", arrow)
 
     @staticmethod
-    def struct(fields: Iterable[Field]) -> Schema:
+    def struct(fields: Iterable[Field], declared: type | None = None) -> Schema:
         given = tuple(fields)
         names = [field.name for field in given]
         twice = {name for name in names if names.count(name) > 1}
         if twice:
             raise SchemaError(f'field "{min(twice)}" is declared twice', hint="give each field a different name")
-        return Schema("struct", pa.struct([pa.field(field.name, field.type) for field in given]), given)
+        arrow = struct_type([pa.field(field.name, field.type) for field in given], declared)
+        return Schema("struct", arrow, given, declared=declared)
 
     @staticmethod
     def list_of(item: Schema, *, nullable: bool = True) -> Schema:
@@ -121,7 +130,7 @@ class Schema:
     def python_type(self) -> Any:
         """Return the type of the objects that lambdas see."""
         if self.kind == "struct":
-            return Value
+            return Value if self.declared is None else instance_class(self.declared)
         if self.kind == "list":
             return list[_item(self).python_type()]  # type: ignore[misc]
         if self.kind == "map":

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from potok.errors import TopologyError
 from potok.expressions.expr import Expr, TupleExpr
+from potok.records.declared_class import same_type
 from potok.records.schemas.schema import Schema
 from potok.topology.aggregations import check_numbers, plan_aggregation, row_by_row
 from potok.topology.inference.step import Step, arrow_of, infer_step, trace_in, windowed_key
@@ -128,8 +129,8 @@ def _merge(node: Merge, ups: list[Step]) -> Step:
     first = ups[0]
     waits = {_put_in_order(source) for source in node.sources}
     topics = frozenset[str]().union(*(up.topics for up in ups))
-    same_key = all(up.key == first.key for up in ups)
-    same_value = all(up.value == first.value for up in ups)
+    same_key = all(same_type(up.key, first.key) for up in ups)
+    same_value = all(same_type(up.value, first.value) for up in ups)
     return Step(
         first.key if same_key else None,
         first.value if same_value else None,

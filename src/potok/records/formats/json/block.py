@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 from potok.records.conversion.fit import with_default
+from potok.records.declared_class import retyped
 from potok.records.formats.json.instants import instants_of
 from potok.records.schemas.schema import Field, Schema
 
@@ -79,7 +80,9 @@ def read_block(values: pa.Array, schema: Schema) -> Block | None:
     doubtful_kept = np.zeros(len(kept), dtype=bool)
     columns = [_field(table.column(field.name), field, doubtful_kept) for field in schema.fields]
     if columns:
-        column = pa.StructArray.from_arrays(columns, fields=list(schema.arrow))
+        fields = list(schema.arrow)
+        columns = [retyped(child, field.type) for child, field in zip(columns, fields, strict=True)]
+        column = pa.StructArray.from_arrays(columns, fields=fields)
     else:
         column = pa.array([{}] * len(kept), schema.arrow)
     return spread(Block(column, doubtful_kept), doubtful)

@@ -155,6 +155,7 @@ def test_functions_of_every_step_get_instances(name: str, together: bool) -> Non
     assert results(PROGRAMS[name], together=together)
 
 
+@pytest.mark.usefixtures("spark")
 def test_the_steps_of_a_stream_get_instances_in_spark_workers() -> None:
     assert results(PROGRAMS["map_values"], together=True, spark=True) == [
         [20.0, 3, "ann", True],

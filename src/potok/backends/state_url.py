@@ -57,6 +57,15 @@ class StoreUnreachable(StateError):
         )
 
 
+class StoreNotWritable(StateError):
+    """A server that answers, but accepts no writes for the time being."""
+
+    passing = True
+
+    def __init__(self, place: str, cause: str, hint: str) -> None:
+        super().__init__(f"the state at {place} cannot be written: {cause}", hint=hint)
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """A state location. `url` may hold a password and is never shown; `str()` omits it."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 import psycopg
 
 from potok.backends.postgres.arrays import Blobs, BlobsDumper
-from potok.backends.state_url import StoreUnreachable, Where
+from potok.backends.state_url import StoreNotWritable, StoreUnreachable, Where
 from potok.errors import StateError
 from potok.redact import safe_cause
 from potok.retry import BRIEFLY_MS, Retry
@@ -62,8 +62,7 @@ class Connections:
                     self._away = True
                     raise StoreUnreachable(str(self.where), str(error).strip()) from safe_cause(error)
             except psycopg.Error as error:
-                message = f"PostgreSQL at {self.where} rejected the request: {str(error).strip()}"
-                raise StateError(message, hint="see the log of that server") from safe_cause(error)
+                raise rejected(self.where, error) from safe_cause(error)
 
     @contextmanager
     def borrowed(self) -> Iterator[Connection]:
@@ -95,6 +94,15 @@ class Connections:
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
+
+
+def rejected(where: Where, error: psycopg.Error) -> StateError:
+    """Return the error for a request that a server rejected."""
+    cause = str(error).strip()
+    if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+        hint = "use the URL of the primary; after a failover, the batch is repeated until the server accepts writes"
+        return StoreNotWritable(str(where), f"PostgreSQL is read-only: {cause}", hint)
+    return StateError(f"PostgreSQL at {where} rejected the request: {cause}", hint="see the log of that server")
 
 
 def connections_to(where: Where) -> Connections:

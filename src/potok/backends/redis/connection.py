@@ -10,10 +10,10 @@ from typing import Any
 
 import redis
 from redis.backoff import EqualJitterBackoff, NoBackoff
-from redis.exceptions import BusyLoadingError, NoPermissionError, RedisError
+from redis.exceptions import BusyLoadingError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
 from redis.retry import Retry
 
-from potok.backends.state_url import StoreUnreachable, Where
+from potok.backends.state_url import StoreNotWritable, StoreUnreachable, Where
 from potok.errors import StateError
 from potok.redact import safe_cause
 from potok.retry import FIRST_S, MOST_S
@@ -101,6 +101,12 @@ def reached(where: Where) -> Iterator[None]:
     except (redis.ConnectionError, redis.TimeoutError) as error:
         _away.add(where.url)
         raise StoreUnreachable(str(where), str(error)) from safe_cause(error)
+    except OutOfMemoryError as error:
+        hint = "raise maxmemory on the server, or remove other keys from it; the batch is repeated until then"
+        raise StoreNotWritable(str(where), f"Redis is out of memory: {error}", hint) from safe_cause(error)
+    except ReadOnlyError as error:
+        hint = "use the URL of the primary; after a failover, the batch is repeated until the server accepts writes"
+        raise StoreNotWritable(str(where), f"Redis is a read-only replica: {error}", hint) from safe_cause(error)
     except (RedisError, ValueError) as error:
         message = f"Redis at {where} rejected the request: {error}"
         raise StateError(message, hint="see the log of that server") from safe_cause(error)

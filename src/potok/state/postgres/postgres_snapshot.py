@@ -9,9 +9,10 @@ from typing import Any
 import psycopg
 from psycopg.sql import SQL
 
-from potok.backends.postgres.connections import Connection, connections_to
+from potok.backends.postgres.connections import Connection, connections_to, rejected
 from potok.backends.postgres.tables import table_exists
 from potok.backends.state_url import StoreUnreachable, Where
+from potok.redact import safe_cause
 from potok.state.fence import Attempt
 from potok.state.postgres.postgres_store import BEYOND
 from potok.state.postgres.schema import cells_of, cells_text
@@ -90,3 +91,5 @@ def postgres_snapshots(where: Where, query: str, shards: int) -> Iterator[list[S
             connection.execute("COMMIT")
     except psycopg.OperationalError as error:
         raise StoreUnreachable(str(where), str(error).strip()) from error
+    except psycopg.Error as error:
+        raise rejected(where, error) from safe_cause(error)

@@ -20,6 +20,7 @@ from typing import Any
 
 from potok.backends.redis.connection import connect, reached
 from potok.backends.state_url import Where
+from potok.errors import StateError
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.redis.scripts import PAGE, PUT
 from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
@@ -77,7 +78,7 @@ class RedisStore(Store):
                     pipeline.eval(PUT, 4, *self._names(table), stamp, table, what, *items)
                 for seen in pipeline.execute():
                     if seen is not None:
-                        raise StaleAttempt(attempt, _attempt(seen), self.place)
+                        raise StaleAttempt(attempt, _attempt(seen, self.place), self.place)
 
     def _names(self, table: str) -> tuple[str, str, str, str]:
         keys = self._keys
@@ -116,7 +117,7 @@ class RedisStore(Store):
     def attempt(self) -> Attempt | None:
         with reached(self._where):
             seen = self._client.get(self._keys.attempt)
-        return None if seen is None else _attempt(seen)
+        return None if seen is None else _attempt(seen, self.place)
 
     def clear(self) -> None:
         self.drop_tables(self.tables())
@@ -172,8 +173,12 @@ def _stamp(attempt: Attempt) -> str:
     return f"{attempt.epoch:010d}{attempt.batch:020d}"
 
 
-def _attempt(stamp: bytes) -> Attempt:
-    return Attempt(int(stamp[:10]), int(stamp[10:]))
+def _attempt(stamp: bytes, place: str) -> Attempt:
+    try:
+        return Attempt(int(stamp[:10]), int(stamp[10:]))
+    except ValueError as error:
+        hint = "another program writes to this database: give Potok one of its own, and restore the state from a backup"
+        raise StateError(f"the number of the last attempt at {place} is not written by Potok", hint=hint) from error
 
 
 def _removed(removals: Removals) -> Iterator[Command]:

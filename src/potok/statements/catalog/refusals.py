@@ -44,6 +44,8 @@ def check_change(
         known = before.catalog.sources.get(statement.name)
         if known is not None and not known.query:
             _check_declared_again(known, after.catalog.sources[statement.name], statement.at)
+    if isinstance(statement, ast.CreateSource):
+        _check_partitions(after.catalog.sources[statement.name], broker, statement.at)
     if isinstance(statement, ast.Steer) and statement.action == "TERMINATE":
         _check_no_source_table(statement, before)
     new = after.queries.get(query_id)
@@ -53,6 +55,16 @@ def check_change(
         _check_state(old if remote else None, new, broker, statement.at)
         if isinstance(statement, ast.CreateAs) and old is not None and not old.broken:
             _check_upgrade(statement, old, before)
+
+
+def _check_partitions(source: Source, broker: Broker, place: Place) -> None:
+    """Raise if PARTITIONS contradicts the topic: the number of partitions of an existing topic does not change."""
+    existing = broker.partitions(source.topic) if broker.has_topic(source.topic) else source.partitions
+    if source.partitions is not None and source.partitions != existing:
+        hint = f"leave PARTITIONS out, or write PARTITIONS = {existing}"
+        raise Refused(
+            f"topic {source.topic} exists with {existing} partitions, not {source.partitions}", hint=hint, place=place
+        )
 
 
 def check_sources(broker: Broker, wanted: Wanted, catalog_state: CatalogState) -> None:

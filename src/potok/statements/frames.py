@@ -37,8 +37,8 @@ class Frame:
         """Estimate the size in bytes."""
         return sum(size_of(column) for column in self.columns.values())
 
-    def take(self, places: np.ndarray[Any, Any] | pa.Array) -> Frame:
-        chosen = pa.array(places)
+    def take(self, indexes: np.ndarray[Any, Any] | pa.Array) -> Frame:
+        chosen = pa.array(indexes)
         return Frame({slot: column.take(chosen) for slot, column in self.columns.items()}, len(chosen))
 
     def where(self, condition: Typed, context: Context) -> Frame:

@@ -56,7 +56,7 @@ class QueryTables(Database):
 
     def apply(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Done:
         hint = "change the program, and start it again"
-        raise Refused("tables of a program are defined by the program", hint=hint, place=parsed.at)
+        raise Refused("tables of a program are defined by the program", hint=hint, location=parsed.at)
 
     def queries(self) -> list[QueryInfo]:
         found = []

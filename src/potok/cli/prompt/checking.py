@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from potok.cli.output import note, print_error, print_json
-from potok.cli.prompt.script import placed
+from potok.cli.prompt.script import located
 from potok.log.open import log_exists, open_broker
 from potok.redact import redact_url
 from potok.settings import Settings
@@ -26,7 +26,7 @@ def check_scripts(settings: Settings, scripts: Sequence[tuple[str, str]], *, as_
             found = SqlSession(database).check(text)
             wrong += len(found)
             for error in found:
-                _tell(placed(error, text, name), name, as_json=as_json)
+                _tell(located(error, text, name), name, as_json=as_json)
             if not found and not as_json:
                 against = (
                     f", on the {len(known)} streams and tables of {redact_url(settings.broker)}"

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from potok.errors import PotokError, SetupError
 from potok.redact import redact_url, remember, split_url
-from potok.sql.errors import Place, SqlError
+from potok.sql.errors import SourceLocation, SqlError
 
 CONNECT_S = 10.0
 
@@ -115,8 +115,8 @@ def _refusal(status: int, body: bytes) -> PotokError:
     if "detail" not in told:
         return refusal_of_ksql(told)
     if "line" in told:
-        place = Place(told["line"], told["column"], told.get("length", 1))
-        return StatementRefused(told["detail"], hint=told.get("hint", ""), place=place)
+        location = SourceLocation(told["line"], told["column"], told.get("length", 1))
+        return StatementRefused(told["detail"], hint=told.get("hint", ""), location=location)
     return ServerRefused(told["detail"], hint=told.get("hint", ""))
 
 

@@ -14,7 +14,7 @@ from potok.cli.prompt.background import in_background
 from potok.cli.prompt.http import Http, StatementRefused
 from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
 from potok.cli.prompt.target import Names, SourceNames, Target
-from potok.sql.errors import Place
+from potok.sql.errors import SourceLocation
 from potok.sql.syntax import ast
 from potok.statements.inspect.settings import set_property, show_variables
 from potok.statements.results import Done, Result, ResultColumn, Rows
@@ -130,12 +130,12 @@ def _kept(variables: SessionVariables, name: str, value: str | None) -> Done:
     return Done(f"Variable '{name}' set to '{value}'")
 
 
-def _within(place: Place | None, start: Place) -> Place | None:
+def _within(location: SourceLocation | None, start: SourceLocation) -> SourceLocation | None:
     """A place in a statement as one in the text around it."""
-    if place is None:
+    if location is None:
         return None
-    column = place.column + start.column - 1 if place.line == 1 else place.column
-    return Place(place.line + start.line - 1, column, place.length)
+    column = location.column + start.column - 1 if location.line == 1 else location.column
+    return SourceLocation(location.line + start.line - 1, column, location.length)
 
 
 def result_of(told: Mapping[str, Any]) -> Result:

@@ -46,12 +46,12 @@ class Script:
         try:
             statements = parse_script(text, self._target.variables)
         except SqlError as error:
-            raise placed(error, text, file) from None
+            raise located(error, text, file) from None
         for parsed in statements:
             try:
                 self._carry_out(parsed)
             except SqlError as error:
-                raise placed(error, text, file) from None
+                raise located(error, text, file) from None
 
     def _carry_out(self, parsed: ast.Parsed) -> None:
         if isinstance(parsed.statement, ast.RunScript):
@@ -101,11 +101,11 @@ class Script:
         path = Path(statement.path)
         if self._depth == DEEPEST:
             hint = "does a script run itself?"
-            raise Refused(f"{DEEPEST} scripts run one another already", hint=hint, place=statement.at)
+            raise Refused(f"{DEEPEST} scripts run one another already", hint=hint, location=statement.at)
         try:
             text = read_text(path)
         except NoScript as error:
-            raise Refused(error.message, hint=error.hint, place=statement.at) from error
+            raise Refused(error.message, hint=error.hint, location=statement.at) from error
         self._depth += 1
         try:
             self.run(text, str(path))
@@ -120,12 +120,12 @@ def check_ends(text: str, file: str) -> None:
             statement = parsed.statement
             if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit):
                 hint = "leave it out, or make it a stream: CREATE STREAM name AS SELECT ..."
-                raise Refused("nobody would see what this gives", hint=hint, place=parsed.at)
+                raise Refused("nobody would see what this gives", hint=hint, location=parsed.at)
     except SqlError as error:
-        raise placed(error, text, file) from None
+        raise located(error, text, file) from None
 
 
-def placed(error: SqlError, text: str, file: str) -> SqlError:
+def located(error: SqlError, text: str, file: str) -> SqlError:
     """The error with its line in the whole text. What was told of a script that this one runs stays as it is."""
     if error.at is not None:
         return error

@@ -66,7 +66,7 @@ def _check_endpoint(script: Sequence[ast.Parsed]) -> None:
     for parsed in script:
         if isinstance(parsed.statement, ast.Query | ast.Print):
             hint = "POST it to /query-stream or /query"
-            raise _ForQueries("SELECT and PRINT are not answered here", hint=hint, place=parsed.at)
+            raise _ForQueries("SELECT and PRINT are not answered here", hint=hint, location=parsed.at)
 
 
 def _carry_out(

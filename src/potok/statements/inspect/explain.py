@@ -43,7 +43,7 @@ def explain(database: Database, statement: ast.Explain) -> Rows:
         case ast.CreateAs() | ast.InsertSelect() | ast.CreateSource():
             return _persistent(database, explained)
     hint = "EXPLAIN is for SELECT, CREATE ... AS SELECT, INSERT INTO ... SELECT, or the id of a query"
-    raise Refused("there is no query to explain", hint=hint, place=statement.at)
+    raise Refused("there is no query to explain", hint=hint, location=statement.at)
 
 
 def _running(database: Database, statement: ast.Explain) -> Rows:
@@ -89,7 +89,7 @@ def _persistent(database: Database, statement: ast.CreateAs | ast.InsertSelect |
     fresh = [wanted for query_id, wanted in after.items() if before.get(query_id) is not wanted]
     if not fresh:
         hint = "it only declares a topic and its columns; EXPLAIN a CREATE ... AS SELECT"
-        raise Refused("the statement does not start a query", hint=hint, place=statement.at)
+        raise Refused("the statement does not start a query", hint=hint, location=statement.at)
     return _steps(fresh[0].topology, [("Type", fresh[0].kind), ("Statement", text)])
 
 

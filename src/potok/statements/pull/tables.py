@@ -43,15 +43,15 @@ class Readers:
     def reader_of(self, source: Source, data: bytes) -> RowReader:
         """Return the reader of a table, by the stored layouts of its query."""
         name = source.name if source.kept is None else source.kept.table
-        place = (source.table_of, name)
-        known = self._known.get(place)
+        key = (source.table_of, name)
+        known = self._known.get(key)
         if known is not None and known[0] == data:
             return known[1]
         layouts = load_layouts(data)
         if name not in layouts:
             raise NoSuchTable(name, source.table_of, sorted(layouts))
         reader = RowReader(layouts[name])
-        self._known[place] = (data, reader)
+        self._known[key] = (data, reader)
         return reader
 
 

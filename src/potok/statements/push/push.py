@@ -83,7 +83,7 @@ def start_print(database: Database, statement: ast.Print) -> Push:
         known = broker.topics()
         same = next((name for name in known if name.upper() == topic.upper()), "")
         hint = f"did you mean '{same}'?" if same else closest(topic, known) or "SHOW TOPICS lists them"
-        raise UnknownName(f"there is no topic '{topic}'", hint=hint, place=statement.at)
+        raise UnknownName(f"there is no topic '{topic}'", hint=hint, location=statement.at)
     begin = "earliest" if statement.from_beginning else "latest"
     name = f"print_{topic}_{next(_numbers)}"
     return PrintPush(name, database.catalog, statement, _subscribed(database, topic, begin))
@@ -95,8 +95,8 @@ def _begin(properties: Properties) -> str:
 
 def _subscribed(database: Database, topic: str, begin: str) -> Subscription:
     broker = database.broker
-    places = broker.earliest_offsets(topic) if begin == "earliest" else broker.end_offsets(topic)
-    return tail_of(database).subscribe(topic, places)
+    positions = broker.earliest_offsets(topic) if begin == "earliest" else broker.end_offsets(topic)
+    return tail_of(database).subscribe(topic, positions)
 
 
 class TailPush(Push):

@@ -165,17 +165,17 @@ def _begin(database: Database, script: Path) -> None:
 def _tell(server: Server, database: Database, *, as_json: bool) -> None:
     from potok.redact import redact_url
 
-    place, sources, queries = (
+    broker, sources, queries = (
         redact_url(database.settings.broker),
         database.catalog.sources,
         database.catalog_state().queries,
     )
     if as_json:
-        print_json({"event": "serving", "url": server.url, "broker": place, "queries": len(queries)})
+        print_json({"event": "serving", "url": server.url, "broker": broker, "queries": len(queries)})
         print(end="", flush=True)
         return
     streams = counted(len(sources), "stream or table", "streams and tables")
-    note(f"serving {place} on {server.url}: {streams}, {counted(len(queries), 'query', 'queries')}")
+    note(f"serving {broker} on {server.url}: {streams}, {counted(len(queries), 'query', 'queries')}")
     note(f"  potok sql --server {server.url}")
     note(f"  {server.url}/tables/NAME/KEY and the rest of the API: {server.url}/openapi.json")
     note("Ctrl-C stops at the end of a batch")

@@ -135,4 +135,4 @@ class DeadLetters:
 
 def _at(ranges: list[Range], selection: Selection, partition: int) -> list[Range]:
     offsets = sorted({offset for part, offset in selection.places if part in (None, partition)})
-    return [place for offset in offsets for place in within(ranges, offset, offset + 1)]
+    return [matching for offset in offsets for matching in within(ranges, offset, offset + 1)]

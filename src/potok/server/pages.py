@@ -62,7 +62,7 @@ class Files(Protocol):
     @property
     def prefix(self) -> str: ...
     @property
-    def place(self) -> Path: ...
+    def path(self) -> Path: ...
 
 
 class PageRoute(BaseRoute):
@@ -148,17 +148,17 @@ def file_routes(files: Sequence[Files]) -> list[BaseRoute]:
     """Files of a program; matched after all other paths."""
     found: list[BaseRoute] = []
     for item in files:
-        if item.place.is_dir():
-            found.append(Mount(item.prefix, _Readable(StaticFiles(directory=item.place, html=True))))
+        if item.path.is_dir():
+            found.append(Mount(item.prefix, _Readable(StaticFiles(directory=item.path, html=True))))
         else:
-            found.append(Route(item.prefix, _one_file(item.place)))
+            found.append(Route(item.prefix, _one_file(item.path)))
     return found
 
 
-def _one_file(place: Path) -> Any:
+def _one_file(path: Path) -> Any:
     async def file(request: Request) -> Response:
         caller_of(request.scope).require(READ)
-        return FileResponse(place)
+        return FileResponse(path)
 
     return file
 

@@ -67,8 +67,8 @@ def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_
     if as_json:
         print_json(_summary(found, server, ready=ready))
     elif found.is_up and not ready:
-        place = f"process {found.pid}, log {_shown(server.files.log)}"
-        typer.echo(f"starting at {found.url} ({place}); potok kafka up waits for it, potok kafka down stops it")
+        process = f"process {found.pid}, log {_shown(server.files.log)}"
+        typer.echo(f"starting at {found.url} ({process}); potok kafka up waits for it, potok kafka down stops it")
     elif found.is_up:
         typer.echo(f"up at {found.url} (Kafka {found.version}, process {found.pid}, log {_shown(server.files.log)})")
     else:

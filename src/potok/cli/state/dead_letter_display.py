@@ -35,7 +35,7 @@ def as_object(query: str, letter: DeadLetter, fate: Fate) -> dict[str, Any]:
     record = LogRecord(letter.key, letter.value, letter.timestamp_ms, headers, *position)
     return {
         "query": query,
-        "letter": show_place(letter),
+        "letter": show_position(letter),
         "state": fate.value,
         "set_aside_at_ms": letter.set_aside_at_ms,
         "reason": letter.reason,
@@ -61,7 +61,7 @@ def print_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
 def print_letter(query: str, letter: DeadLetter, fate: Fate) -> None:
     lines = {
         "query": query,
-        "letter": show_place(letter),
+        "letter": show_position(letter),
         "state": fate.value,
         "set aside": f"{show_instant(letter.set_aside_at_ms)} UTC",
         "reason": letter.reason,
@@ -82,13 +82,13 @@ def print_letter(query: str, letter: DeadLetter, fate: Fate) -> None:
 
 
 def replay_as_object(query: str, replay: Replay, *, done: bool) -> dict[str, Any]:
-    places = sorted(replay.appended.items())
+    positions = sorted(replay.appended.items())
     return {
         "query": query,
         "done": done,
         "letters": replay.letters,
         "records": replay.records,
-        "partitions": [{"topic": topic, "partition": part, "records": count} for (topic, part), count in places],
+        "partitions": [{"topic": topic, "partition": part, "records": count} for (topic, part), count in positions],
         "left": dict(replay.left),
     }
 
@@ -117,7 +117,7 @@ def print_purge(query: str, purge: Purge, *, done: bool) -> None:
     note(f"purged {letters}; {removed}")
 
 
-def show_place(letter: DeadLetter) -> str:
+def show_position(letter: DeadLetter) -> str:
     partition, offset = letter.place
     return f"{partition}:{offset}"
 
@@ -126,7 +126,7 @@ def _row(found: tuple[str, DeadLetter, Fate]) -> tuple[str | int, ...]:
     query, letter, fate = found
     return (
         query,
-        show_place(letter),
+        show_position(letter),
         show_instant(letter.set_aside_at_ms),
         fate.value,
         letter.replays,

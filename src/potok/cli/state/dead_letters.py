@@ -190,7 +190,7 @@ def _wanted(
     if reason is not None and reason not in list(Reason):
         raise NoSuchReason(f'there is no reason "{reason}"', hint=f"use one of: {', '.join(Reason)}")
     since_ms, until_ms = (None if text is None else parse_instant(text) for text in (since, until))
-    return Selection(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
+    return Selection(step, reason, topic, since_ms, until_ms, frozenset(map(_parse_position, letters or ())))
 
 
 def _queries(log: Log, given: str | None) -> list[str]:
@@ -219,17 +219,17 @@ def _check(box: DeadLetters, letters: list[str] | None) -> None:
 def _found(box: DeadLetters, letter: str) -> DeadLetter:
     from potok.dead_letters.selection import Selection
 
-    found = list(box.letters(Selection(places=frozenset({_place(letter)})), replayed=True))
+    found = list(box.letters(Selection(places=frozenset({_parse_position(letter)})), replayed=True))
     if not found:
         hint = "potok dead-letters list shows them"
         raise NoSuchLetter(f'query "{box.query}" has no dead letter at {letter}', hint=hint)
     if len(found) > 1:
-        places = " or ".join(map(display.show_place, found))
-        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {letter}", hint=f"use one of: {places}")
+        positions = " or ".join(map(display.show_position, found))
+        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {letter}", hint=f"use one of: {positions}")
     return found[0]
 
 
-def _place(letter: str) -> AnyPosition:
+def _parse_position(letter: str) -> AnyPosition:
     partition, colon, offset = letter.rpartition(":")
     if not offset.isdigit() or (colon and not partition.isdigit()):
         raise typer.BadParameter(f'"{letter}" is not OFFSET or PARTITION:OFFSET', param_hint="letter")

@@ -74,21 +74,21 @@ class Model(records.Record):
         cls.__record_fields__ = tuple(annotations)  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
-        return hash((type(self), *self._places()))
+        return hash((type(self), *self._field_values()))
 
     def __lt__(self, other: Self) -> bool:
-        return self._places() < other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() < other._field_values() if type(other) is type(self) else NotImplemented
 
     def __le__(self, other: Self) -> bool:
-        return self._places() <= other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() <= other._field_values() if type(other) is type(self) else NotImplemented
 
     def __gt__(self, other: Self) -> bool:
-        return self._places() > other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() > other._field_values() if type(other) is type(self) else NotImplemented
 
     def __ge__(self, other: Self) -> bool:
-        return self._places() >= other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() >= other._field_values() if type(other) is type(self) else NotImplemented
 
-    def _places(self) -> tuple[Any, ...]:
+    def _field_values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     @classmethod

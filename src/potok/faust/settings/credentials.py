@@ -107,14 +107,14 @@ class SSLCredentials(Credentials):
         if self.context is not None:
             return _protocol("", self.context)
         told = {"security.protocol": "SSL"}
-        places = [str(place) for place in (self.cafile, self.capath) if place is not None]
-        if len(places) + (self.cadata is not None) > 1:
+        paths = [str(path) for path in (self.cafile, self.capath) if path is not None]
+        if len(paths) + (self.cadata is not None) > 1:
             raise CannotLogIn(
                 "the Kafka client reads certificates from one location",
                 hint="give one of cafile=, capath= and cadata=; a file may hold many certificates",
             )
-        if places:
-            return told | {"ssl.ca.location": places[0]}
+        if paths:
+            return told | {"ssl.ca.location": paths[0]}
         return told if self.cadata is None else told | {"ssl.ca.pem": _pem(self.cadata)}
 
 

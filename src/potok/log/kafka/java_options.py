@@ -69,12 +69,12 @@ def _sasl(given: Mapping[str, str]) -> dict[str, str]:
 def _trust(given: Mapping[str, str]) -> dict[str, str]:
     if "ssl.ca.pem" in given:
         return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": given["ssl.ca.pem"]}
-    place = given.get("ssl.ca.location", "probe")
-    if place == "probe":
+    path = given.get("ssl.ca.location", "probe")
+    if path == "probe":
         return {}
-    if not Path(place).is_file():
-        raise _impossible("ssl.ca.location", place)
-    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": place}
+    if not Path(path).is_file():
+        raise _impossible("ssl.ca.location", path)
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": path}
 
 
 def _identity(given: Mapping[str, str]) -> dict[str, str]:
@@ -96,8 +96,8 @@ def _identity(given: Mapping[str, str]) -> dict[str, str]:
 def _pem(given: Mapping[str, str], name: str) -> str:
     if f"{name}.pem" in given:
         return given[f"{name}.pem"]
-    place = given.get(f"{name}.location", "")
-    return Path(place).read_text() if place else ""
+    path = given.get(f"{name}.location", "")
+    return Path(path).read_text() if path else ""
 
 
 def _host_check(given: Mapping[str, str]) -> dict[str, str]:

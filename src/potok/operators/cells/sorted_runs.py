@@ -105,11 +105,11 @@ class Runs:
         for run in self._runs:
             pages = _pages_with(run, probe.hashes)
             hashes, times = self._heads(run, pages)
-            seekers, places = probe.match(hashes, times)
-            if len(places):
+            seekers, indexes = probe.match(hashes, times)
+            if len(indexes):
                 page_of = np.repeat(pages, _sizes(run, pages))
                 starts = np.cumsum(_sizes(run, pages)) - _sizes(run, pages)
-                numbers = places - np.repeat(starts, _sizes(run, pages))[places] + page_of[places] * PAGE
+                numbers = indexes - np.repeat(starts, _sizes(run, pages))[indexes] + page_of[indexes] * PAGE
                 yield Found(run, numbers, seekers, self._rows(run, numbers))
 
     def mark(self, run: Run, numbers: Numbers) -> None:
@@ -242,8 +242,8 @@ class Runs:
             for start, size, cell in zip(starts.tolist(), sizes.tolist(), cells, strict=True)
             if cell is not None
         ]
-        places = starts[which] + numbers % PAGE if len(numbers) else np.empty(0, np.intp)
-        return concat_rows(parts).take(places)
+        indexes = starts[which] + numbers % PAGE if len(numbers) else np.empty(0, np.intp)
+        return concat_rows(parts).take(indexes)
 
 
 def _loaded(data: bytes | None) -> tuple[int, list[bytes], list[Run]]:

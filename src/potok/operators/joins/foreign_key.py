@@ -197,7 +197,7 @@ class MatchRows(Operator):
         assert chunk.before is not None
         homes: list[bytes] = chunk.home.to_pylist()  # type: ignore[union-attr]
         olds = [plain(value) for value in python_rows(only_data(chunk.before)[0])]
-        places: list[bytes] = []
+        cells: list[bytes] = []
         for key, home, new, was, (stream_time, cause, headers) in zip(
             foreign, homes, _rows(chunk), olds, _causes(chunk), strict=True
         ):
@@ -205,12 +205,12 @@ class MatchRows(Operator):
                 old = NOTHING if was is None else Row(new.time, was)
                 yield Reference(home, old, NOTHING, new, NOTHING, stream_time, cause, headers)
                 continue
-            place = _prefix(key) + home
-            index.after[place] = new
-            earlier = found[place].stream_time if place in found else NEVER
-            found[place] = Touched(key, home, max(stream_time, earlier), cause, headers)
-            places.append(place)
-        missing = [place for place in places if place not in index.before]
+            cell = _prefix(key) + home
+            index.after[cell] = new
+            earlier = found[cell].stream_time if cell in found else NEVER
+            found[cell] = Touched(key, home, max(stream_time, earlier), cause, headers)
+            cells.append(cell)
+        missing = [cell for cell in cells if cell not in index.before]
         index.before.update(zip(missing, self._session.read(self._by_key, missing), strict=True))
 
     def _emit_changes(self, references: list[Reference]) -> None:

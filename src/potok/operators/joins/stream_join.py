@@ -158,8 +158,8 @@ class StreamJoin(Operator):
         keys = key_column(rows.keys, self._key_type)
         called = self._joiner(keys, self._values(0, left, len(rows)), self._values(1, right, len(rows)))
         input_partitions = self._origins.input_partitions(rows.origins)
-        places = times[order], stream_times[order], input_partitions, rows.offsets
-        chunk = Chunk(keys, called.column, *places, headers=_headers(left, right))
+        columns = times[order], stream_times[order], input_partitions, rows.offsets
+        chunk = Chunk(keys, called.column, *columns, headers=_headers(left, right))
         self.emit(self.set_aside(chunk, called.errors, Reason.ERROR))
 
     def _values(self, index: int, rows: Rows | None, count: int) -> Column:

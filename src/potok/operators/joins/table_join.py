@@ -147,7 +147,7 @@ class JoinTables(Operator):
         """Drop expired rows, including those of this batch, and note when the others will expire."""
         keys = list(held)
         shown = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
-        ends = {key: drop_ms(window, place["start"], place["end"]) for key, place in zip(keys, shown, strict=True)}
+        ends = {key: drop_ms(window, bounds["start"], bounds["end"]) for key, bounds in zip(keys, shown, strict=True)}
         over = [key for key in keys if ends[key] <= self._clock_ms]
         if over:
             old = [(held[key].left, held[key].right) for key in over]

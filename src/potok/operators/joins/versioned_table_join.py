@@ -122,18 +122,20 @@ class HistoryLookup(Joining):
         chunk = data_records(self, chunk, self._key_type)
         assert isinstance(chunk.key, pa.Array)
         versions: list[tuple[bytes, Version]] = []
-        places = [
-            None if input_partition == NO_INPUT_PARTITION else self._place(input_partition)
+        origins = [
+            None if input_partition == NO_INPUT_PARTITION else self._origin(input_partition)
             for input_partition in chunk.input_partition.tolist()
         ]
         columns = (chunk.key.to_pylist(), self._instants(chunk).tolist(), chunk.timestamp.tolist())
         values = [plain(value) for value in python_rows(chunk.value)]
-        for key, seen, time, place, offset, value in zip(*columns, places, chunk.offset.tolist(), values, strict=True):
-            position = NOWHERE if place is None else (*place, offset)
+        for key, seen, time, origin, offset, value in zip(
+            *columns, origins, chunk.offset.tolist(), values, strict=True
+        ):
+            position = NOWHERE if origin is None else (*origin, offset)
             versions.append((key, Version(seen, time, position, value)))
         self._history.add(versions)
 
-    def _place(self, input_partition: int) -> tuple[str, int]:
+    def _origin(self, input_partition: int) -> tuple[str, int]:
         return self._input_partitions[input_partition].topic, self._input_partitions[input_partition].partition
 
     def _wait(self, chunk: Chunk) -> Rows:

@@ -208,9 +208,9 @@ class OpenWindow(_Cell, WindowStore):
         times, values = self._read()
         at = instant_ms(at)
         if at + self.retention_ms > self._ctx.stream_time:
-            place = bisect_right(times, at)
-            times.insert(place, at)
-            values.insert(place, kept(value))
+            index = bisect_right(times, at)
+            times.insert(index, at)
+            values.insert(index, kept(value))
 
     def fetch(self, start: int, end: int) -> list[tuple[int, Any]]:
         times, values = self._read()

@@ -106,12 +106,12 @@ class AccumulateWindows(Operator):
         columns = (chunk.timestamp, chunk.input_partition, chunk.offset, chunk.stream_time, marks)
         rows = zip(keys.to_pylist(), values, *(column.tolist() for column in columns), strict=True)
         for key, value, time, input_partition, offset, reach, mark in rows:
-            place = (
+            position = (
                 ("", -1, offset)
                 if input_partition == NO_INPUT_PARTITION
                 else (*input_partitions[input_partition], offset)
             )
-            events[key].append(Event(time, place, reach, value, bool(mark & 1), bool(mark & 2), True))
+            events[key].append(Event(time, position, reach, value, bool(mark & 1), bool(mark & 2), True))
         return events
 
     def _update(self, keys: list[bytes], fresh: dict[bytes, list[Event]], woken: set[bytes]) -> None:
@@ -165,8 +165,8 @@ class AccumulateWindows(Operator):
             [event.value for event in events],
             np.array([event.time for event in events], np.int64),
             reach,
-            np.array([input_partitions.get(event.place[:2], NO_INPUT_PARTITION) for event in events], np.int64),
-            np.array([event.place[2] for event in events], np.int64),
+            np.array([input_partitions.get(event.add[:2], NO_INPUT_PARTITION) for event in events], np.int64),
+            np.array([event.add[2] for event in events], np.int64),
         )
         self.task.dead_letters.add(chunk, dict(enumerate(failures.values())), self.name, Reason.ERROR)
 

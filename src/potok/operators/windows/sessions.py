@@ -141,12 +141,12 @@ class MergeSessions(Operator):
         before = self._results(old)
         after = self._results(now.take(grown))
         shown = joined([old.take(gone), now.take(grown)])
-        places = pa.array(was[grown], mask=was[grown] < 0)
+        indexes = pa.array(was[grown], mask=was[grown] < 0)
         number = np.concatenate([mine[gone], grown])
         told = change(
             self._keys(keys, shown),
             pa.concat_arrays([pa.nulls(len(gone), after.type), after]),
-            pa.concat_arrays([before.take(pa.array(gone)), before.take(places)]),
+            pa.concat_arrays([before.take(pa.array(gone)), before.take(indexes)]),
             shown.end,
             now.reach[number],
         )

@@ -20,7 +20,7 @@ Failures = dict[Event, str]
 
 
 def _offset(event: Event) -> tuple[int, str, int]:
-    topic, partition, offset = event.place
+    topic, partition, offset = event.add
     return offset, topic, partition
 
 
@@ -79,7 +79,7 @@ class FrameFold:
 
     def _ranks(self, events: list[Event]) -> list[Rank | None]:
         if self._accumulator.ranked:
-            return [(event.time, event.place) for event in events]
+            return [(event.time, event.add) for event in events]
         return [None] * len(events)
 
     def _data(self, time: int, state: Any) -> bytes:

@@ -15,7 +15,7 @@ from potok.clock import now_ms
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.errors import MetadataConflict, TopicNotFound
 from potok.log.partitioner import split
-from potok.server.api.record_bodies import Placed
+from potok.server.api.record_bodies import AddressedRecord
 from potok.server.errors import BadRequest, KeyUsedBefore
 
 _PREFIX = "http/once/"
@@ -26,7 +26,9 @@ _locks = [threading.Lock() for _ in range(64)]
 _pruned_at: dict[int, float] = {}
 
 
-def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str | None, body: bytes) -> dict[str, Any]:
+def append_once(
+    broker: Broker, topic: str, records: Sequence[AddressedRecord], key: str | None, body: bytes
+) -> dict[str, Any]:
     """Append all records at once; with a `key` that came before, nothing, and what was told then is told again.
 
     On Kafka the key is noted right after the records: if the process dies between the two, and the request comes again,
@@ -34,10 +36,10 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
     """
     if not broker.has_topic(topic):
         raise TopicNotFound(topic)
-    if not placed:
+    if not records:
         raise BadRequest("there are no records", hint='send {"key": "k", "value": {...}}')
-    parts = _parts(broker, topic, placed)
-    told = {"topic": topic, "records": len(placed), "partitions": {str(p): len(batch) for p, batch in parts}}
+    parts = _parts(broker, topic, records)
+    told = {"topic": topic, "records": len(records), "partitions": {str(p): len(batch) for p, batch in parts}}
     staged = [broker.stage(None, topic, partition, batch) for partition, batch in parts]
     if key is None:
         broker.append_staged(staged)
@@ -60,11 +62,11 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
     return {**before["told"], "repeated": True}
 
 
-def _parts(broker: Broker, topic: str, placed: Sequence[Placed]) -> list[tuple[int, pa.RecordBatch]]:
+def _parts(broker: Broker, topic: str, records: Sequence[AddressedRecord]) -> list[tuple[int, pa.RecordBatch]]:
     """Group records by partition, in order."""
     partitions = broker.partitions(topic)
-    by_partition: dict[int | None, list[Placed]] = {}
-    for item in placed:
+    by_partition: dict[int | None, list[AddressedRecord]] = {}
+    for item in records:
         if item.partition is not None and not item.partition < partitions:
             raise TopicNotFound(topic, item.partition, partitions)
         by_partition.setdefault(item.partition, []).append(item)
@@ -76,7 +78,7 @@ def _parts(broker: Broker, topic: str, placed: Sequence[Placed]) -> list[tuple[i
     return parts
 
 
-def _batch(items: Sequence[Placed]) -> pa.RecordBatch:
+def _batch(items: Sequence[AddressedRecord]) -> pa.RecordBatch:
     rows = [item.record for item in items]
     headers = [[{"name": n, "value": v} for n, v in row.headers] or None for row in rows]
     times = [None if row.timestamp_ms < 0 else row.timestamp_ms for row in rows]

@@ -258,8 +258,8 @@ def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:
     last = reader.layout.window != "fixed"
     pairs = zip(starts.to_pylist(), ends.to_pylist(), strict=True)
     kept = [
-        place
-        for place, (start, end) in enumerate(pairs)
+        index
+        for index, (start, end) in enumerate(pairs)
         if low <= start <= high and (windows.at is None or windows.at < end or (last and windows.at == end))
     ]
     return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
@@ -270,7 +270,7 @@ def _among(frame: Frame, keys: Keys, source: Source) -> Frame:
     if keys == Keys():
         return frame
     found = frame.columns[slot_of(ALIAS, source.keys[0].name)].to_pylist()
-    kept = [place for place, key in enumerate(found) if keys.hold(key)]
+    kept = [index for index, key in enumerate(found) if keys.hold(key)]
     return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
 
 

@@ -75,8 +75,8 @@ def _number(piece: Numbers, fits: Numbers) -> Numbers:
     digits = piece - np.uint8(_ZERO)
     fits &= (digits <= 9).all(axis=1)
     number = np.zeros(len(piece), np.int64)
-    for place in range(piece.shape[1]):
-        number = number * 10 + digits[:, place]
+    for index in range(piece.shape[1]):
+        number = number * 10 + digits[:, index]
     return number
 
 

@@ -17,7 +17,7 @@ never have one."""
 FILE, REDIS, POSTGRES = "file", "redis", "postgresql"
 
 # Stored URLs have no password; a process that was given a URL with one can still open the stored URL.
-_told: dict[str, str] = {}
+_full_urls: dict[str, str] = {}
 
 _EXTRAS = {REDIS: ("Redis", "redis"), POSTGRES: ("PostgreSQL", "postgres")}
 
@@ -83,7 +83,7 @@ class Where:
         remember(*parts.secrets)
         url = str(parts)
         if url != parts.public:
-            _told[parts.public] = url
+            _full_urls[parts.public] = url
         return cls(kind, url)
 
     @property
@@ -107,8 +107,8 @@ class Where:
         the environment."""
         if self.kind == FILE:
             return self
-        if self.url in _told:
-            return Where(self.kind, _told[self.url])
+        if self.url in _full_urls:
+            return Where(self.kind, _full_urls[self.url])
         parts, password = self._parts, os.environ.get(PASSWORD)
         if password and not parts.password:
             parts = parts._replace(user=parts.user or "", password=password)

@@ -103,7 +103,7 @@ def serve(
         if script is not None:
             _begin(database, script)
         server.start()
-        _tell(server, database, as_json=as_json)
+        _report(server, database, as_json=as_json)
         interruption.wait_for_the_batch()
         _run(server, database, interruption, as_json=as_json)
         if not as_json:
@@ -162,7 +162,7 @@ def _begin(database: Database, script: Path) -> None:
     Script(Here(database), Drawn(), settles=False).run(text, str(script))
 
 
-def _tell(server: Server, database: Database, *, as_json: bool) -> None:
+def _report(server: Server, database: Database, *, as_json: bool) -> None:
     from potok.redact import redact_url
 
     broker, sources, queries = (

@@ -76,8 +76,8 @@ class FaustPath(ModuleType):
 
     def __init__(self, path: str, names: dict[str, str]) -> None:
         super().__init__(f"{_APP}.{path}", f"`faust.{path}`.")
-        told = [(module, *given.partition("=")[::2]) for module, text in names.items() for given in text.split()]
-        self._definitions = {name: (module, other or name) for module, name, other in told}
+        exports = [(module, *given.partition("=")[::2]) for module, text in names.items() for given in text.split()]
+        self._definitions = {name: (module, other or name) for module, name, other in exports}
         self.__all__ = sorted(self._definitions)
 
     def __getattr__(self, name: str) -> Any:

@@ -104,11 +104,11 @@ class PageRoute(BaseRoute):
             "remote": request.client.host if request.client else "",
             "scheme": request.scope.get("scheme", "http"),
         }
-        told, seconds = method if method in page.methods else "GET", site_of(request).limits.seconds
+        verb, seconds = method if method in page.methods else "GET", site_of(request).limits.seconds
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                return _response(await page.respond(told, request.url.path, **asked))
+                return _response(await page.respond(verb, request.url.path, **asked))
         except Exception as error:
             if limit.expired():
                 raise TooLong(seconds) from None

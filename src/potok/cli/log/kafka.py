@@ -106,13 +106,13 @@ def _progress() -> Iterator[Callable[[str], None]]:
         return
     seen: dict[str, int] = {}
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         kind = line.partition(":")[0]
         seen[kind] = seen.get(kind, 0) + 1
         if seen[kind] % 10 == 1:
             note(line)
 
-    yield tell
+    yield report
 
 
 def _shown(path: Path) -> str:

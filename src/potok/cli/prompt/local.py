@@ -110,10 +110,10 @@ class Here(Target):
         if self._elsewhere:
             return f"{self._address} · {counted(len(queries), 'query', 'queries')}, run by another process"
         states = [query.state for query in queries]
-        told = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
+        state_text = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
         letters = sum(self.dead_letters().values())
         set_aside = f" · {counted(letters, 'dead letter')}" if letters else ""
-        return f"{self._address} · queries: {told}{set_aside}"
+        return f"{self._address} · queries: {state_text}{set_aside}"
 
     def dead_letters(self) -> Mapping[str, int]:
         found = {query: read_progress(self._database.broker, query) for query in self._database.catalog_state().queries}

@@ -138,21 +138,21 @@ def _within(location: SourceLocation | None, start: SourceLocation) -> SourceLoc
     return SourceLocation(location.line + start.line - 1, column, location.length)
 
 
-def result_of(told: Mapping[str, Any]) -> Result:
+def result_of(response: Mapping[str, Any]) -> Result:
     """A result that ends, from the form in which a server sends it."""
-    if told["kind"] == "done":
-        known = {name: told[name] for name in ("message", "command_id", "sequence", "query_id") if name in told}
-        return Done(**known, warnings=tuple(told.get("warnings", ())))
+    if response["kind"] == "done":
+        known = {name: response[name] for name in ("message", "command_id", "sequence", "query_id") if name in response}
+        return Done(**known, warnings=tuple(response.get("warnings", ())))
     columns = tuple(
-        ResultColumn(column["name"], type_named(column["type"]), column["key"]) for column in told["columns"]
+        ResultColumn(column["name"], type_named(column["type"]), column["key"]) for column in response["columns"]
     )
-    details = [(head, result_of(value) if isinstance(value, dict) else value) for head, value in told["details"]]
+    details = [(head, result_of(value) if isinstance(value, dict) else value) for head, value in response["details"]]
     return Rows(
-        told["kind"],
+        response["kind"],
         columns,
-        tuple(row_of(row, columns) for row in told["rows"]),
+        tuple(row_of(row, columns) for row in response["rows"]),
         tuple(details),
-        warnings=tuple(told.get("warnings", ())),
+        warnings=tuple(response.get("warnings", ())),
     )
 
 

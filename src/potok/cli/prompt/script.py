@@ -71,8 +71,8 @@ class Script:
         before, self._letters = self._letters or {}, dict(self._target.dead_letters())
         for query, count in self._letters.items():
             if count > before.get(query, 0):
-                told = counted(count - before.get(query, 0), "dead letter")
-                warn(f"{told} of query {query}: {self._target.letters_command(query)}")
+                count_text = counted(count - before.get(query, 0), "dead letter")
+                warn(f"{count_text} of query {query}: {self._target.letters_command(query)}")
 
     def _show(self, parsed: ast.Parsed, result: Result) -> None:
         match result:
@@ -92,8 +92,8 @@ class Script:
                     shown.add(rows)
         shown.end(interrupted=interrupted.is_set())
         if push.left_out:
-            told = counted(push.left_out, "record")
-            warn(f"{told} could not be processed; SELECT * FROM KSQL_PROCESSING_LOG; shows why")
+            count_text = counted(push.left_out, "record")
+            warn(f"{count_text} could not be processed; SELECT * FROM KSQL_PROCESSING_LOG; shows why")
         if interrupted.is_set() and self._settles:
             raise KeyboardInterrupt
 

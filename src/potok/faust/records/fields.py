@@ -32,9 +32,9 @@ class ValidationError(SchemaError):
     """A value that a field cannot have."""
 
     def __init__(self, model: type, reasons: dict[str, str]) -> None:
-        told = "; ".join(f'field "{name}": {why}' if name else why for name, why in reasons.items())
+        message = "; ".join(f'field "{name}": {why}' if name else why for name, why in reasons.items())
         super().__init__(
-            f"not a valid {model.__name__}: {told}", hint="send values that match the annotations of the record"
+            f"not a valid {model.__name__}: {message}", hint="send values that match the annotations of the record"
         )
         self.reasons = reasons
 

@@ -67,8 +67,8 @@ async def _all(topic: Topic, record: dict[str, Any], parsed: argparse.Namespace)
 
 def _position(sent: Sent, *, as_json: bool) -> str:
     if as_json:
-        told = {"topic": sent.topic, "partition": sent.partition, "offset": sent.offset}
-        return orjson.dumps(told).decode()
+        position = {"topic": sent.topic, "partition": sent.partition, "offset": sent.offset}
+        return orjson.dumps(position).decode()
     return f"{sent.topic}, partition {sent.partition}, offset {sent.offset}"
 
 

@@ -128,13 +128,13 @@ class EmbeddedMembership(Membership):
                 del self._held[topic_partition]
             raise
 
-    def _revoke(self, told: Sequence[PartitionId], released: Sequence[PartitionId]) -> None:
+    def _revoke(self, revoked: Sequence[PartitionId], released: Sequence[PartitionId]) -> None:
         """Revoke partitions, even if the listener fails: it was called, and is not called again."""
         try:
-            if told:
-                self._listener.revoked(sorted(told))
+            if revoked:
+                self._listener.revoked(sorted(revoked))
         finally:
-            for topic_partition in told:
+            for topic_partition in revoked:
                 self._held.pop(topic_partition, None)
             if released:
                 self._seat.write(lambda txn: group_metadata.release(txn, self.group, self.member, released))

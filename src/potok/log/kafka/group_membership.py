@@ -162,10 +162,10 @@ class KafkaMembership(Membership):
         """Keep an error of the listener for `refresh` to raise: it would get lost in the client."""
         topic_partitions = [(partition.topic, partition.partition) for partition in partitions]
         self._gained = [topic_partition for topic_partition in self._gained if topic_partition not in topic_partitions]
-        told = sorted(topic_partition for topic_partition in topic_partitions if topic_partition in self._held)
+        revoked = sorted(topic_partition for topic_partition in topic_partitions if topic_partition in self._held)
         try:
-            if told and not self._closed:
-                self._listener.revoked(told)
+            if revoked and not self._closed:
+                self._listener.revoked(revoked)
         except BaseException as error:  # noqa: BLE001 - user code
             self._failed = error
         finally:

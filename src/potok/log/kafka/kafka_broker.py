@@ -257,7 +257,7 @@ class KafkaBroker(Broker):
         self.home.set_metadata(metadata_keys, expect)
         failpoint("log.publish.committed")
         if batch is not None:
-            self._kafka.progress.tell(batch)
+            self._kafka.progress.report(batch)
         for output in outputs:
             output.remove()
 

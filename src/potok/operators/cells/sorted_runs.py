@@ -170,7 +170,7 @@ class Runs:
                 self._session.write(self.table, [(numbers[number].bits_key, data, before)])
         garbage = [key for run in self._gone for key in run.all_keys()]
         self._session.discard(self.table, self._garbage)
-        catalog = dump_state((self._next, garbage, [_told(run) for run in self._runs]))
+        catalog = dump_state((self._next, garbage, [_entry(run) for run in self._runs]))
         if catalog != (self._before or dump_state((0, [], []))):
             self._session.write(self.table, [(_CATALOG, catalog, self._before)])
 
@@ -250,10 +250,10 @@ def _loaded(data: bytes | None) -> tuple[int, list[bytes], list[Run]]:
     if data is None:
         return 0, [], []
     number, garbage, runs = load_state(data)
-    return number, garbage, [Run(*told) for told in runs]
+    return number, garbage, [Run(*entry) for entry in runs]
 
 
-def _told(run: Run) -> list[object]:
+def _entry(run: Run) -> list[object]:
     return [run.number, run.rows, run.first_hashes, run.median_time, run.greatest_time, run.least_time]
 
 

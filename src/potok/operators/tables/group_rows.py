@@ -193,8 +193,8 @@ class AccumulateGroups(Operator):
             keys = key_column(pa.array([cell_keys[row] for row in changed], pa.binary()), self._key_type)
             times = np.array([new[row].time for row in changed], np.int64)
             new_column, old_column = (self._column([values[row] for row in changed]) for values in (after, previous))
-            told = None if headers is None else headers.take(pa.array(changed))
-            made = change(keys, new_column, old_column, times, reached[changed], headers=told)
+            changed_headers = None if headers is None else headers.take(pa.array(changed))
+            made = change(keys, new_column, old_column, times, reached[changed], headers=changed_headers)
             if self._every_update:
                 made.order = by_position(made.input_partition, np.where(loses[changed], -1, made.offset))
             self.emit(in_order(made))

@@ -120,13 +120,13 @@ class AccumulateWindows(Operator):
         revised: list[Row] = []
         closed: list[tuple[bytes, Bounds, bytes]] = []
         cells: list[tuple[bytes, bytes | None, bytes | None]] = []
-        for key, data, told in zip(keys, before, shown, strict=True):
+        for key, data, rendered_key in zip(keys, before, shown, strict=True):
             held = KeyedWindows.load(data)
             for events in self._portions(fresh.get(key, [])):
-                changes, failures = self._keeper.take(held, events, told)
+                changes, failures = self._keeper.take(held, events, rendered_key)
                 revised += [(key, row) for row in changes]
-                self._set_aside(told, failures)
-            self._set_aside(told, self._keeper.settle(held, self._clock_ms))
+                self._set_aside(rendered_key, failures)
+            self._set_aside(rendered_key, self._keeper.settle(held, self._clock_ms))
             closed += [(key, *row) for row in self._keeper.close(held, self._clock_ms, woken=key in woken)]
             self._set_timer(key, held, woken=key in woken)
             new = held.dump()

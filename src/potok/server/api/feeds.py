@@ -70,12 +70,12 @@ class Feed:
     def _event(self, row: tuple[Any, ...], gone: bool) -> Event:
         *values, rowtime, partition, offset = row
         named = self._writer.named(tuple(values))
-        told: dict[str, Any] = {"rowtime": rowtime, "partition": partition, "offset": offset}
+        body: dict[str, Any] = {"rowtime": rowtime, "partition": partition, "offset": offset}
         if self._source.is_table:
-            told["key"] = {name: named[name] for name in self._keys}
-        told["row"] = None if gone else named
+            body["key"] = {name: named[name] for name in self._keys}
+        body["row"] = None if gone else named
         self._positions[partition] = offset + 1
-        return Event(format_positions(self._positions), dump(told))
+        return Event(format_positions(self._positions), dump(body))
 
     def close(self) -> None:
         self.subscription.close()

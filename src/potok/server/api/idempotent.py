@@ -39,13 +39,13 @@ def append_once(
     if not records:
         raise BadRequest("there are no records", hint='send {"key": "k", "value": {...}}')
     parts = _parts(broker, topic, records)
-    told = {"topic": topic, "records": len(records), "partitions": {str(p): len(batch) for p, batch in parts}}
+    response = {"topic": topic, "records": len(records), "partitions": {str(p): len(batch) for p, batch in parts}}
     staged = [broker.stage(None, topic, partition, batch) for partition, batch in parts]
     if key is None:
         broker.append_staged(staged)
-        return told
+        return response
     mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
-    note = orjson.dumps({"at": now_ms(), "body": digest, "told": told})
+    note = orjson.dumps({"at": now_ms(), "body": digest, "told": response})
     with _locks[int(mark[-2:], 16) % len(_locks)]:
         found = broker.get_metadata(mark)
         if found is None:
@@ -55,7 +55,7 @@ def append_once(
                 found = broker.get_metadata(mark)
     _prune(broker)
     if found is None:
-        return told
+        return response
     before = orjson.loads(found)
     if before["body"] != digest:
         raise KeyUsedBefore(key)

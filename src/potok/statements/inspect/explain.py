@@ -55,10 +55,10 @@ def _running(database: Database, statement: ast.Explain) -> Rows:
     wanted = database.catalog_state().queries[info.query_id]
     progress = read_progress(database.broker, info.query_id)
     failed = [("Failed expressions", "none" if progress is None else failure_messages(progress.failures))]
-    return _steps(wanted.topology, [*_told(info), *failed, *_position(database, info)])
+    return _steps(wanted.topology, [*_details(info), *failed, *_position(database, info)])
 
 
-def _told(info: QueryInfo) -> list[tuple[str, Any]]:
+def _details(info: QueryInfo) -> list[tuple[str, Any]]:
     return [
         ("ID", info.query_id),
         ("Type", info.kind),

@@ -45,8 +45,8 @@ def show_topics(database: Database, *, everything: bool, extended: bool) -> Rows
         return replace(listed("topics", texts(*plain, numbers=("Partitions", "Records")), rows), warnings=warnings)
     more = ("Cleanup", "Retention", "Last Record", "Consumer Groups", "Queries Reading", "Queries Writing")
     rows = [(*_plain(database.broker, topic), *_more(database, topic)) for topic in described]
-    told = listed("topics", texts(*plain, *more, numbers=("Partitions", "Records")), rows)
-    return replace(told, warnings=warnings)
+    listing = listed("topics", texts(*plain, *more, numbers=("Partitions", "Records")), rows)
+    return replace(listing, warnings=warnings)
 
 
 def _is_internal(topic: str) -> bool:

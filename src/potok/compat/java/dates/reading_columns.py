@@ -122,8 +122,8 @@ def _widths(pattern: Pattern, zero: bool) -> list[int] | None:
             return None
     date = {"Year", "MonthOfYear", "DayOfMonth"} & set(seen)
     clock = [field in seen for field in _COMPLETE]
-    told = len(date) in (0, 3) and clock == sorted(clock, reverse=True) and bool(seen)
-    return widths if told and len(set(seen)) == len(seen) else None
+    is_complete = len(date) in (0, 3) and clock == sorted(clock, reverse=True) and bool(seen)
+    return widths if is_complete and len(set(seen)) == len(seen) else None
 
 
 def _matrix(texts: pa.Array, width: int) -> tuple[Numbers, Numbers]:

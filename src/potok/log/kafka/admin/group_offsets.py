@@ -62,7 +62,7 @@ class GroupOffsets:
         topic_partitions = [TopicPartition(topic, *pair) for topic, parts in offsets.items() for pair in parts.items()]
         consumer = self._consumer(group)
         try:
-            self._clients.patiently(lambda: self._told(consumer, group, topic_partitions))
+            self._clients.patiently(lambda: self._commit(consumer, group, topic_partitions))
         except LogError:
             self._drop(group)
             raise
@@ -81,7 +81,7 @@ class GroupOffsets:
                 raise self._clients.translated(topic_partition.error, topic_partition.topic)
         return found
 
-    def _told(self, consumer: Consumer, group: str, topic_partitions: list[TopicPartition]) -> None:
+    def _commit(self, consumer: Consumer, group: str, topic_partitions: list[TopicPartition]) -> None:
         try:
             answered = consumer.commit(offsets=topic_partitions, asynchronous=False)
             refused = next(
@@ -129,7 +129,7 @@ class GroupProgress:
         self._thread: threading.Thread | None = None
         self._hurry = threading.Event()
 
-    def tell(self, batch: PublishedBatch) -> None:
+    def report(self, batch: PublishedBatch) -> None:
         with self._lock:
             if batch.query in self._occupied or not any(batch.offsets.values()):
                 return
@@ -150,12 +150,12 @@ class GroupProgress:
     def _run(self) -> None:
         while True:
             with self._lock:
-                told, self._latest = self._latest, {}
-                if not told:
+                latest, self._latest = self._latest, {}
+                if not latest:
                     self._thread = None
                     self._hurry.clear()
                     return
-            for query, offsets in told.items():
+            for query, offsets in latest.items():
                 self._commit(query, offsets)
             self._hurry.wait(_PAUSE_S)
 

@@ -53,9 +53,11 @@ class DeadLetters:
         ranges = self._ranges(self._resolutions(), selection, replayed=replayed)
         return latest_dead_letters(self._broker, self.topic, ranges, limit, selection)
 
-    def fates(self, letters: Sequence[DeadLetter]) -> list[Fate]:
+    def fates(self, dead_letters: Sequence[DeadLetter]) -> list[Fate]:
         parts = self._resolutions().parts
-        return [parts[partition].fate(offset) for partition, offset in (dead_letter.place for dead_letter in letters)]
+        return [
+            parts[partition].fate(offset) for partition, offset in (dead_letter.place for dead_letter in dead_letters)
+        ]
 
     def count(self) -> int:
         """Count the open dead letters. On Kafka, a count above a thousand includes transaction markers."""

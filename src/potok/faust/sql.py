@@ -124,8 +124,8 @@ def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:
         return
     for relation in (statement.query.relation, *(join.relation for join in statement.query.joins)):
         source = catalog.sources.get(relation.name)
-        if source is not None and source.kept is not None and not source.topic:
-            hint = f'write them to a topic: app.Table("{source.kept.table}", ..., changelog_topic=True)'
+        if source is not None and source.stored_table is not None and not source.topic:
+            hint = f'write them to a topic: app.Table("{source.stored_table.table}", ..., changelog_topic=True)'
             raise Refused(
                 f"the changes of table {quoted(source.name)} are not written down", hint=hint, location=relation.at
             )

@@ -33,7 +33,7 @@ class WindowShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredTable:
     """How the rows of a table lie that a program keeps, and no statement: as data of Python's.
 
     `table` is what the query calls it. `value` gives the columns of a stored value, `key` the column of a stored key,
@@ -72,7 +72,7 @@ class Source:
     """The query that writes it, if one does."""
     table_of: str = ""
     """The query that keeps its rows, where they can be pulled."""
-    kept: Kept | None = None
+    stored_table: StoredTable | None = None
     """How that query keeps them, where it is no statement's."""
 
     @property

@@ -119,8 +119,8 @@ class Here(Target):
         found = {query: read_progress(self._database.broker, query) for query in self._database.catalog_state().queries}
         return {query: progress.dead_letters for query, progress in found.items() if progress is not None}
 
-    def letters_command(self, query: str) -> str:
-        command, given = super().letters_command(query), self._database.settings.broker
+    def dead_letters_command(self, query: str) -> str:
+        command, given = super().dead_letters_command(query), self._database.settings.broker
         is_found = given == Settings.load().broker or given != self._address  # a URL with a password is not repeated
         return command if is_found else f"{command} --broker {shlex.quote(given)}"
 

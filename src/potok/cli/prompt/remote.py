@@ -43,7 +43,7 @@ class Remote(Target):
             case ast.SetProperty():
                 return set_property(self.properties, statement)
             case ast.Define():
-                return _kept(self.variables, statement.name, statement.value)
+                return _set_variable(self.variables, statement.name, statement.value)
             case ast.Show(what="VARIABLES"):
                 return show_variables(self.variables)
         self._asked = float("-inf")
@@ -114,14 +114,14 @@ class Remote(Target):
         assert isinstance(listed, Rows)
         return listed.as_dicts()
 
-    def letters_command(self, query: str) -> str:
-        return f"{super().letters_command(query)}, on the server"
+    def dead_letters_command(self, query: str) -> str:
+        return f"{super().dead_letters_command(query)}, on the server"
 
     def close(self) -> None:
         pass
 
 
-def _kept(variables: SessionVariables, name: str, value: str | None) -> Done:
+def _set_variable(variables: SessionVariables, name: str, value: str | None) -> Done:
     """Set a variable of this session; None removes it."""
     variables.discard(name)
     if value is None:

@@ -34,15 +34,15 @@ class Script:
     def __init__(self, target: Target, display: Display, *, settles: bool) -> None:
         self._target, self.display, self._settles = target, display, settles
         self._depth = 0
-        self._letters: dict[str, int] | None = None
+        self._dead_letters: dict[str, int] | None = None
 
     def run(self, text: str, file: str = "") -> None:
         """Raises what stopped it, with its place in the text; what came before has happened.
 
         Nothing is carried out of a text that cannot be parsed to its end.
         """
-        if self._letters is None:
-            self._letters = dict(self._target.dead_letters())
+        if self._dead_letters is None:
+            self._dead_letters = dict(self._target.dead_letters())
         try:
             statements = parse_script(text, self._target.variables)
         except SqlError as error:
@@ -68,11 +68,11 @@ class Script:
 
     def report_dead_letters(self) -> None:
         """Warn of dead letters since the last call."""
-        before, self._letters = self._letters or {}, dict(self._target.dead_letters())
-        for query, count in self._letters.items():
+        before, self._dead_letters = self._dead_letters or {}, dict(self._target.dead_letters())
+        for query, count in self._dead_letters.items():
             if count > before.get(query, 0):
                 count_text = counted(count - before.get(query, 0), "dead letter")
-                warn(f"{count_text} of query {query}: {self._target.letters_command(query)}")
+                warn(f"{count_text} of query {query}: {self._target.dead_letters_command(query)}")
 
     def _show(self, parsed: ast.Parsed, result: Result) -> None:
         match result:

@@ -48,7 +48,7 @@ class Accumulator(ABC):
             return row
         return len(ids)
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         """Return the state as serializable data."""
         return plain(state)
 
@@ -105,7 +105,7 @@ class Reduce(Accumulator):
         left = Value(state[0]) if self.wrapped and type(state[0]) is dict else state[0]
         return (self._call(left, value),)
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         return [plain(state[0])]
 
     def result(self, state: Any) -> Any:

@@ -29,7 +29,7 @@ class GroupAccumulator(ABC):
     @abstractmethod
     def subtract(self, state: Any, key: Any, value: Any) -> Any: ...
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         """Return the state as serializable data."""
         return state
 
@@ -213,7 +213,7 @@ class Fold(GroupAccumulator):
     def subtract(self, state: Any, key: Any, value: Any) -> Any:
         return _call(self._subtractor, key, value, state)
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         return plain(state)
 
 
@@ -240,7 +240,7 @@ class Reduce(GroupAccumulator):
     def subtract(self, state: Any, key: Any, value: Any) -> Any:
         return (self._subtractor(wrap(state[0]), value),) if state else state
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         return tuple(map(plain, state))
 
     def result(self, state: Any) -> Any:

@@ -32,11 +32,11 @@ class Event:
     fresh: bool = False
 
     @classmethod
-    def of(cls, kept: list[Any]) -> Event:
-        time, topic, partition, offset, reach, value, opens, closes = kept
+    def of(cls, stored: list[Any]) -> Event:
+        time, topic, partition, offset, reach, value, opens, closes = stored
         return cls(time, (topic, partition, offset), reach, value, opens, closes)
 
-    def kept(self) -> list[Any]:
+    def stored(self) -> list[Any]:
         return [self.time, *self.add, self.reach, self.value, self.opens, self.closes]
 
 

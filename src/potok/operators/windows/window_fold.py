@@ -85,7 +85,7 @@ class FrameFold:
     def _data(self, time: int, state: Any) -> bytes:
         if self._type is not None:
             must_fit(self._accumulator.result(state), self._type)
-        return encode_row(time, self._accumulator.kept(state))
+        return encode_row(time, self._accumulator.stored(state))
 
     def result(self, data: bytes | None) -> Any:
         """Return what the table shows of a cell."""

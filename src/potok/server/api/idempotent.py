@@ -19,7 +19,7 @@ from potok.server.api.record_bodies import AddressedRecord
 from potok.server.errors import BadRequest, KeyUsedBefore
 
 _PREFIX = "http/once/"
-KEPT_MS = 24 * 3_600_000
+RETENTION_MS = 24 * 3_600_000
 _PRUNE_EVERY_S = 600.0
 
 _locks = [threading.Lock() for _ in range(64)]
@@ -109,7 +109,7 @@ def _prune(broker: Broker) -> None:
     if now - _pruned_at.setdefault(id(broker), now) < _PRUNE_EVERY_S:
         return
     _pruned_at[id(broker)] = now
-    prune(broker, now_ms() - KEPT_MS)
+    prune(broker, now_ms() - RETENTION_MS)
 
 
 def prune(broker: Broker, before_ms: int) -> int:

@@ -27,7 +27,7 @@ from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.catalog.remote_queries import unprocessed_records
 from potok.statements.database import Database
-from potok.statements.frames import Frame, kept, python_rows, stacked
+from potok.statements.frames import Frame, python_rows, retained, stacked
 from potok.statements.prepared import Prepared, prepared_for
 from potok.statements.pull.allowed_values import Allowed
 from potok.statements.pull.groups import group_frame
@@ -122,10 +122,10 @@ class _Pull:
         if plan.streams_rows:
             return self._streamed(snapshots, ends)
         first = plan.relations[0]
-        frame = stacked(list(kept(self._frames(first, snapshots, ends, plan.allowed))), self._fields(first))
+        frame = stacked(list(retained(self._frames(first, snapshots, ends, plan.allowed))), self._fields(first))
         for relation, join in zip(plan.relations[1:], plan.joins, strict=True):
             allowed = _partners(frame, relation, join, plan.allowed, self._context)
-            right = stacked(list(kept(self._frames(relation, snapshots, ends, allowed))), self._fields(relation))
+            right = stacked(list(retained(self._frames(relation, snapshots, ends, allowed))), self._fields(relation))
             frame = join_frames(frame, right, join, self._context)
         if plan.where is not None:
             frame = frame.where(plan.where, self._context)

@@ -15,7 +15,7 @@ from potok.errors import LogError
 from potok.log.clients.consumer import Consumer
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import GroupHasMembers, InvalidName, PartitionsMovedError, TopicNotFound
-from potok.log.groups.membership import Place
+from potok.log.groups.membership import PartitionId
 from potok.records.log_record import LogRecord
 
 
@@ -36,7 +36,7 @@ def texts(consumer: Consumer) -> list[str | None]:
     return [record.text() for record in consumer.poll()]
 
 
-def shared(*consumers: Consumer) -> list[list[Place]]:
+def shared(*consumers: Consumer) -> list[list[PartitionId]]:
     """What each of them reads, once all of it is handed over."""
     until(lambda: _settled(consumers))
     return [consumer.assignment() for consumer in consumers]
@@ -101,7 +101,7 @@ def test_a_member_that_is_forgotten_leaves_too(broker: EmbeddedBroker, members: 
 
 def test_callbacks_tell_what_comes_and_goes(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 1)
-    told: list[tuple[str, list[Place]]] = []
+    told: list[tuple[str, list[PartitionId]]] = []
     first = Consumer(
         broker,
         "t",
@@ -149,7 +149,7 @@ def test_after_an_error_nothing_is_committed_on_the_way_out(broker: EmbeddedBrok
 def test_a_callback_that_fails_is_told_once_and_the_partitions_move(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 1)
 
-    def fail(places: list[Place]) -> None:
+    def fail(places: list[PartitionId]) -> None:
         raise ZeroDivisionError
 
     first = Consumer(broker, "t", group="g", start="earliest", on_revoke=fail)
@@ -165,9 +165,9 @@ def test_a_member_that_was_taken_out_joins_again_although_its_callback_failed(
     broker: EmbeddedBroker, members: ExitStack
 ) -> None:
     fill(broker, 1, 2)
-    told: list[list[Place]] = []
+    told: list[list[PartitionId]] = []
 
-    def fail_once(places: list[Place]) -> None:
+    def fail_once(places: list[PartitionId]) -> None:
         told.append(places)
         if len(told) == 1:
             raise ZeroDivisionError

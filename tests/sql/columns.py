@@ -33,7 +33,7 @@ class Columns:
 
     def column(self, name: ast.Name) -> Typed:
         if name.name not in self.types:
-            raise UnknownName(f"there is no column {name.name}", hint=closest(name.name, self.types), place=name.at)
+            raise UnknownName(f"there is no column {name.name}", hint=closest(name.name, self.types), location=name.at)
         return ColumnRef(self.types[name.name], name.name)
 
     def call(self, _: ast.Call) -> Typed | None:

@@ -194,7 +194,7 @@ def test_a_push_query_over_the_log_tells_nothing_there(play: Play) -> None:
 
 
 def test_a_push_query_that_fails_all_the_time_writes_now_and_then(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(failures, "TELL_S", 3600.0)
+    monkeypatch.setattr(failures, "REPORT_S", 3600.0)
     play.do(ORDERS)
     push = play.do("SELECT id, a / b AS ratio FROM orders EMIT CHANGES;")
     assert isinstance(push, Push)

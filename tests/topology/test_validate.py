@@ -10,7 +10,7 @@ from potok.topology.validate import (
     BadName,
     DuplicateName,
     EmptyTopology,
-    NothingKept,
+    NothingStored,
     ReadsItsOwnOutput,
     TopicReadTwoWays,
 )
@@ -30,7 +30,7 @@ def test_a_topology_without_a_source_is_refused() -> None:
 def test_a_topology_without_a_result_is_refused_with_the_place_of_its_source() -> None:
     builder = StreamsBuilder("q")
     builder.stream("a").filter(lambda v: True)
-    with pytest.raises(NothingKept) as caught:
+    with pytest.raises(NothingStored) as caught:
         builder.build()
     assert place_of(caught.value) == __file__ and ".to(" in caught.value.hint
 

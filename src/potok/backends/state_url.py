@@ -17,7 +17,7 @@ never have one."""
 FILE, REDIS, POSTGRES = "file", "redis", "postgresql"
 
 # Stored URLs have no password; a process that was given a URL with one can still open the stored URL.
-_told: dict[str, str] = {}
+_full_urls: dict[str, str] = {}
 
 _EXTRAS = {REDIS: ("Redis", "redis"), POSTGRES: ("PostgreSQL", "postgres")}
 
@@ -50,9 +50,9 @@ class StoreUnreachable(StateError):
 
     passing = True
 
-    def __init__(self, place: str, cause: str) -> None:
+    def __init__(self, location: str, cause: str) -> None:
         super().__init__(
-            f"the state at {place} cannot be reached: {cause}",
+            f"the state at {location} cannot be reached: {cause}",
             hint=f"check that the server is running and that the URL is correct; the password may be set in {PASSWORD}",
         )
 
@@ -74,25 +74,25 @@ class Where:
     url: str
 
     @classmethod
-    def of(cls, place: str | Path) -> Where:
-        if isinstance(place, Path):
-            return cls(FILE, str(place.resolve()))
-        scheme, colon, rest = place.partition(":")
+    def of(cls, location: str | Path) -> Where:
+        if isinstance(location, Path):
+            return cls(FILE, str(location.resolve()))
+        scheme, colon, rest = location.partition(":")
         if not colon or "/" in scheme:
-            return cls(FILE, str(Path(place).expanduser().resolve()))
+            return cls(FILE, str(Path(location).expanduser().resolve()))
         kind = _KINDS.get(scheme)
         if kind is None or not rest:
-            raise UnknownStore(redact_url(place))
+            raise UnknownStore(redact_url(location))
         if kind == FILE:
             path = "/" + rest.lstrip("/") if rest.startswith("///") else rest
             return cls(FILE, str(Path(path).expanduser().resolve()))
-        parts = split_url(place)
+        parts = split_url(location)
         if parts is None:
-            raise UnclearUrl(place)
+            raise UnclearUrl(location)
         remember(*parts.secrets)
         url = str(parts)
         if url != parts.public:
-            _told[parts.public] = url
+            _full_urls[parts.public] = url
         return cls(kind, url)
 
     @property
@@ -116,8 +116,8 @@ class Where:
         the environment."""
         if self.kind == FILE:
             return self
-        if self.url in _told:
-            return Where(self.kind, _told[self.url])
+        if self.url in _full_urls:
+            return Where(self.kind, _full_urls[self.url])
         parts, password = self._parts, os.environ.get(PASSWORD)
         if password and not parts.password:
             parts = parts._replace(user=parts.user or "", password=password)

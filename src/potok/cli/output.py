@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from potok.errors import PotokError
-from potok.sql.errors import Place, SqlError
+from potok.sql.errors import SourceLocation, SqlError
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -34,13 +34,13 @@ def print_error(error: PotokError) -> None:
     console(stderr=True).print("\n".join(lines))
 
 
-def _marked(error: SqlError, place: Place) -> list[str]:
+def _marked(error: SqlError, location: SourceLocation) -> list[str]:
     """Print the position of an error in a statement, in a form that editors can jump to, with the marked line."""
-    where = f"line {place.line}, column {place.column}"
-    lines = [f"  [dim]at {where if error.at is None else escape(f'{error.at}:{place.column}')}[/]"]
+    where = f"line {location.line}, column {location.column}"
+    lines = [f"  [dim]at {where if error.at is None else escape(f'{error.at}:{location.column}')}[/]"]
     if error.line_text:
-        text, start = error.line_text.expandtabs(1), place.column - 1
-        end = min(start + max(1, place.length), max(len(text), start + 1))
+        text, start = error.line_text.expandtabs(1), location.column - 1
+        end = min(start + max(1, location.length), max(len(text), start + 1))
         shown = f"{escape(text[:start])}[red]{escape(text[start:end])}[/]{escape(text[end:])}"
         lines += [f"  {shown}", f"  {' ' * cell_len(text[:start])}[red]{'^' * max(1, cell_len(text[start:end]))}[/]"]
     return lines

@@ -103,7 +103,7 @@ def serve(
         if script is not None:
             _begin(database, script)
         server.start()
-        _tell(server, database, as_json=as_json)
+        _report(server, database, as_json=as_json)
         interruption.wait_for_the_batch()
         _run(server, database, interruption, as_json=as_json)
         if not as_json:
@@ -162,20 +162,20 @@ def _begin(database: Database, script: Path) -> None:
     Script(Here(database), Drawn(), settles=False).run(text, str(script))
 
 
-def _tell(server: Server, database: Database, *, as_json: bool) -> None:
+def _report(server: Server, database: Database, *, as_json: bool) -> None:
     from potok.redact import redact_url
 
-    place, sources, queries = (
+    broker, sources, queries = (
         redact_url(database.settings.broker),
         database.catalog.sources,
         database.catalog_state().queries,
     )
     if as_json:
-        print_json({"event": "serving", "url": server.url, "broker": place, "queries": len(queries)})
+        print_json({"event": "serving", "url": server.url, "broker": broker, "queries": len(queries)})
         print(end="", flush=True)
         return
     streams = counted(len(sources), "stream or table", "streams and tables")
-    note(f"serving {place} on {server.url}: {streams}, {counted(len(queries), 'query', 'queries')}")
+    note(f"serving {broker} on {server.url}: {streams}, {counted(len(queries), 'query', 'queries')}")
     note(f"  potok sql --server {server.url}")
     note(f"  {server.url}/tables/NAME/KEY and the rest of the API: {server.url}/openapi.json")
     note("Ctrl-C stops at the end of a batch")

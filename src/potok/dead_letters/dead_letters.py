@@ -53,9 +53,11 @@ class DeadLetters:
         ranges = self._ranges(self._resolutions(), selection, replayed=replayed)
         return latest_dead_letters(self._broker, self.topic, ranges, limit, selection)
 
-    def fates(self, letters: Sequence[DeadLetter]) -> list[Fate]:
+    def fates(self, dead_letters: Sequence[DeadLetter]) -> list[Fate]:
         parts = self._resolutions().parts
-        return [parts[partition].fate(offset) for partition, offset in (dead_letter.place for dead_letter in letters)]
+        return [
+            parts[partition].fate(offset) for partition, offset in (dead_letter.place for dead_letter in dead_letters)
+        ]
 
     def count(self) -> int:
         """Count the open dead letters. On Kafka, a count above a thousand includes transaction markers."""
@@ -135,4 +137,4 @@ class DeadLetters:
 
 def _at(ranges: list[Range], selection: Selection, partition: int) -> list[Range]:
     offsets = sorted({offset for part, offset in selection.places if part in (None, partition)})
-    return [place for offset in offsets for place in within(ranges, offset, offset + 1)]
+    return [matching for offset in offsets for matching in within(ranges, offset, offset + 1)]

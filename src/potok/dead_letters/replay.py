@@ -100,12 +100,14 @@ class Replayer:
 
     def _rows(self, topic: str, partition: int, positions: dict[int, list[Position]]) -> dict[int, dict[str, Any]]:
         """Return the records to append, by their original offsets."""
-        letters = self._dead_letters([position for some in positions.values() for position in some])
+        dead_letters = self._dead_letters([position for some in positions.values() for position in some])
         batches = read_positions(self._broker, topic, partition, positions)
         originals = {row["offset"]: row for batch in batches for row in batch.to_pylist()}
         rows = {}
         for offset, some in positions.items():
-            found = record_of(originals.get(offset), [letters[position] for position in some if position in letters])
+            found = record_of(
+                originals.get(offset), [dead_letters[position] for position in some if position in dead_letters]
+            )
             if found is None:
                 self.replay.left[NO_BYTES] += len(some)
             else:
@@ -134,16 +136,16 @@ class Replayer:
         return rows
 
 
-def record_of(original: dict[str, Any] | None, letters: Sequence[DeadLetter]) -> dict[str, Any] | None:
+def record_of(original: dict[str, Any] | None, dead_letters: Sequence[DeadLetter]) -> dict[str, Any] | None:
     """Return the record of some dead letters: from the log if it still has it, or else from a dead letter with all of
     its bytes.
 
     The log may have another record at that position, if the topic was deleted and created again.
     """
-    if original is not None and any(_is_record_of(original, dead_letter) for dead_letter in letters):
+    if original is not None and any(_is_record_of(original, dead_letter) for dead_letter in dead_letters):
         headers = tuple((header["name"], header["value"]) for header in original["headers"] or ())
         return {**original, "headers": _with_replay_count(headers)}
-    whole = next((dead_letter for dead_letter in letters if not dead_letter.altered), None)
+    whole = next((dead_letter for dead_letter in dead_letters if not dead_letter.altered), None)
     if whole is None:
         return None
     record = {"key": whole.key, "value": whole.value, "timestamp": whole.timestamp_ms}

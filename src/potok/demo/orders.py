@@ -53,7 +53,7 @@ class Shop:
         chance = self._random.random()
         value = self._malformed(order) if chance < MALFORMED else orjson.dumps(order)
         key = str(order["order_id"]).encode()
-        return LogRecord(key, value, self._placed_at(now_ms, late=chance > 1 - LATE))
+        return LogRecord(key, value, self._ordered_at(now_ms, late=chance > 1 - LATE))
 
     def _order(self, user: str) -> dict[str, object]:
         self._number += 1
@@ -67,7 +67,7 @@ class Shop:
             "items": items,
         }
 
-    def _placed_at(self, now_ms: int, *, late: bool) -> int:
+    def _ordered_at(self, now_ms: int, *, late: bool) -> int:
         if late:
             # A late order, as from a phone that was off: its window is closed, wherever in the window its time
             # is.

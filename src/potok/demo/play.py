@@ -24,7 +24,7 @@ from potok.server.console.query_feed import QueryFeed
 from potok.server.console.server import Server
 
 PARTITIONS = 2
-KEPT_BYTES = 256 << 20
+RETENTION_BYTES = 256 << 20
 DEFAULT_PORT = 8400
 LOOK_SECONDS = 0.25
 
@@ -104,7 +104,9 @@ def play(
 def create_topics(broker: Broker) -> None:
     """Create the topics of the demo, with a retention of minutes: the demo may run for days."""
     for topic in (ORDERS, "high-value-orders", "order-counts", f"{QUERY}-dead-letters"):
-        broker.create_topic(topic, PARTITIONS, segment_bytes=KEPT_BYTES // 8, retention_bytes=KEPT_BYTES, exist_ok=True)
+        broker.create_topic(
+            topic, PARTITIONS, segment_bytes=RETENTION_BYTES // 8, retention_bytes=RETENTION_BYTES, exist_ok=True
+        )
 
 
 @contextlib.contextmanager

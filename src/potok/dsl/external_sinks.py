@@ -178,10 +178,10 @@ class ExternalSinks(Handle):
             raise TopologyError(error.message, hint=hint, at=error.at or at) from error
         self._deliver(CallableTarget(chosen), chosen.name.split(".")[-1].strip("<>"), guarantee, name)
 
-    def _deliver(self, target: SinkSpec, place: str, guarantee: GuaranteeName, name: str | None) -> None:
+    def _deliver(self, target: SinkSpec, destination: str, guarantee: GuaranteeName, name: str | None) -> None:
         at = calling_location()
         promised = guarantee_of(guarantee, at)
-        derived = f"{self._node.name}.{target.verb}.{place}"
+        derived = f"{self._node.name}.{target.verb}.{destination}"
         step = self._graph.step_name(name, derived)
         if not name and promised is Guarantee.EXACTLY_ONCE and self._graph.is_counted(step):
             raise UnnamedSink(derived, at)

@@ -39,10 +39,10 @@ def history_of(graph: GraphBuilder, table: Node, name: str, at: Location | None)
     return table
 
 
-def kept_history_ms(table: Node) -> int | None:
+def retained_history_ms(table: Node) -> int | None:
     """Return how long a table keeps the versions of its rows; None if it keeps no versions."""
     if isinstance(table, TableFilter | TableMapValues):
-        return kept_history_ms(table.upstream)
+        return retained_history_ms(table.upstream)
     return table.lifetime.history_ms if isinstance(table, TableSource | ToTable) else None
 
 

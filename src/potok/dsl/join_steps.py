@@ -8,7 +8,7 @@ from typing import Any
 
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.handle import Handle, Selector, UnnamedState, selector
-from potok.dsl.history import history_of, kept_history_ms
+from potok.dsl.history import history_of, retained_history_ms
 from potok.dsl.serdes import schema_of
 from potok.dsl.table import GlobalTable, Table
 from potok.duration import Duration, to_ms
@@ -94,7 +94,7 @@ def _with_table(
         stream = LookupKey(f"{name}.on", at, stream, selector(on), schema_of(asked.key, at))
         graph.add(stream)
     gate = asked.wait_for_table
-    history_ms = kept_history_ms(other.node)
+    history_ms = retained_history_ms(other.node)
     if asked.grace is None and history_ms is None:
         return TableLookup(name, at, stream, other.node, asked.how, joiner, schema, gate)
     grace_ms = None if asked.grace is None else _not_negative(to_ms(asked.grace), "grace", at)

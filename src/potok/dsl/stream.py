@@ -15,7 +15,7 @@ from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
 from potok.dsl.stateless import Stateless
 from potok.dsl.table import Table
-from potok.dsl.time_to_live import TtlClock, lifetime_of, topic_kept
+from potok.dsl.time_to_live import TtlClock, lifetime_of, topic_retention
 from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.expressions.function import Function
@@ -147,7 +147,7 @@ class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks):
         check_format(key_format, at)
         check_format(value_format, at)
         step = self._graph.step_name(None, f"{self._node.name}.to.{topic}")
-        kept = topic_kept(topic, retention, cleanup_policy, at)
+        kept = topic_retention(topic, retention, cleanup_policy, at)
         formats = key_format or "", value_format or ""
         self._graph.add(Sink(step, at, self._node, topic, *formats, partitions, guarantee=promised, **kept))
 

@@ -27,14 +27,16 @@ def lifetime_of(ttl: Duration | None, ttl_clock: str, history: Duration | None, 
     )
 
 
-class Kept(TypedDict):
+class RetentionOptions(TypedDict):
     """The fields of a sink that control the retention of its topic."""
 
     retention_ms: int | None
     cleanup_policy: str
 
 
-def topic_kept(topic: str, retention: Duration | None, cleanup_policy: str, at: Location | None) -> Kept:
+def topic_retention(
+    topic: str, retention: Duration | None, cleanup_policy: str, at: Location | None
+) -> RetentionOptions:
     try:
         policy = policy_of(topic, cleanup_policy)
     except InvalidTopicConfig as error:

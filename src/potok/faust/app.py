@@ -68,7 +68,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
         self.id = versioned(id, options.get("version"))
         options_of(options.get("broker_credentials"), options.get("ssl_context"))
         self.broker, self.state = broker_url(broker or options.get("url")), state_url(store)
-        self.begin_signals()
+        self.init_signals()
         self.topics: list[Topic] = []
         self.tables: dict[str, kinds.Table] = {}
         self.agents: dict[str, Agent] = {}
@@ -121,7 +121,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
             _lock=threading.Lock(),
         )
         self._builder = StreamsBuilder(self.id)
-        self.begin_signals()
+        self.init_signals()
         used(self._builder)
 
     def agent(
@@ -262,7 +262,7 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
 
         used(self._builder)
         self.discover()
-        self.tell_configured()
+        self.send_configured()
         main(self, arguments)
 
     def build(self) -> Topology:
@@ -300,10 +300,12 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     ) -> Sent:
         """Append a record from outside of agents; it is durable when this returns its position."""
         used(self._builder)
-        told = list(headers or ())
-        self.on_produce_message.send_now(self, key=key, value=value, partition=None, timestamp=timestamp, headers=told)
+        header_list = list(headers or ())
+        self.on_produce_message.send_now(
+            self, key=key, value=value, partition=None, timestamp=timestamp, headers=header_list
+        )
         with self._lock:
             if self._producer is None:
                 self._producer = Producer(self.log(), linger=0)
-            landed = self._producer.send(topic, value, key, timestamp, tuple(told) or headers)
+            landed = self._producer.send(topic, value, key, timestamp, tuple(header_list) or headers)
         return Sent(topic) if landed is None else Sent(topic, landed.partition, landed.first_offset, timestamp)

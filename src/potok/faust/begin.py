@@ -39,6 +39,6 @@ async def _deliver(app: str, results: AsyncIterator[Any], sinks: Sequence[Any]) 
             if isinstance(sink, Destination):
                 await sink.send(value=result)
             else:
-                told = sink(result)
-                if isawaitable(told):
-                    await told
+                answer = sink(result)
+                if isawaitable(answer):
+                    await answer

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from potok.faust.records.fields import FieldDescriptor
 from potok.faust.records.record import Record
-from potok.sql.catalog import Catalog, Kept, Source, SourceColumn, WindowShape
+from potok.sql.catalog import Catalog, Source, SourceColumn, StoredTable, WindowShape
 from potok.sql.types import BIGINT, BOOLEAN, BYTES, DOUBLE, VARCHAR, array, decimal, map_of, struct
 from potok.statements.catalog.stored_values import KEY, VALUE, StoredRow, StoredValue, any_key, same_key, sql_name
 from potok.topology.nodes import Hopping
@@ -60,7 +60,9 @@ def _table(app: App, table: Table, key_type: pa.DataType | None) -> Source:
     type_ = declared or (VARCHAR if key_type is None else key_type)
     columns = [SourceColumn(_free(KEY, fields), type_, is_key=True), *(SourceColumn(*field) for field in fields)]
     window = None if table.windowed is None else _window(table.windowed.window)
-    kept = Kept(table.name, rows, StoredValue(table.name, type_), any_key if key_type is None else same_key)
+    stored_table = StoredTable(
+        table.name, rows, StoredValue(table.name, type_), any_key if key_type is None else same_key
+    )
     return Source(
         sql_name(table.name),
         True,
@@ -72,7 +74,7 @@ def _table(app: App, table: Table, key_type: pa.DataType | None) -> Source:
         window=window,
         query=app.id,
         table_of=app.id,
-        kept=kept,
+        stored_table=stored_table,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import QueryError
-from potok.faust.sending import Callback, Destination, Sent, and_tell
+from potok.faust.sending import Callback, Destination, Sent, with_callback
 from potok.faust.unsupported import refuse
 from potok.operators.agents import context
 from potok.operators.agents.values import copied
@@ -50,7 +50,7 @@ class Channel(Destination):
 
     def send(self, *, value: Any = None, callback: Callback | None = None, **_: Any) -> Awaitable[Sent]:
         """Like `put`, under the name that topics have."""
-        return self.put(value) if callback is None else and_tell(self.put(value), callback)
+        return self.put(value) if callback is None else with_callback(self.put(value), callback)
 
     def send_soon(self, **options: Any) -> Awaitable[Sent]:
         return self.send(**options)

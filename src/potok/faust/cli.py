@@ -151,8 +151,8 @@ def _of_class(app: App, name: str, kind: type[AppCommand]) -> click.Command:
 def carry_out(command: click.Command, arguments: Sequence[str], *, as_json: bool) -> None:
     """Run a command line, and exit on a usage error."""
     if all("--json" not in parameter.opts for parameter in command.params):
-        told = click.Option(["--json"], is_flag=True, expose_value=False, callback=_note_json, help="print JSON")
-        command.params.append(told)
+        result = click.Option(["--json"], is_flag=True, expose_value=False, callback=_note_json, help="print JSON")
+        command.params.append(result)
     try:
         ended = command.main(
             list(arguments), prog_name=f"{sys.argv[0]} {command.name}", standalone_mode=False, obj={"json": as_json}
@@ -209,9 +209,9 @@ def _as_json() -> bool:
 
 
 def _carry_out(command: AppCommand, work: Callable[[], Any]) -> None:
-    told = work()
-    if inspect.isawaitable(told):
-        asyncio.run(_until_stopped(command, told))
+    result = work()
+    if inspect.isawaitable(result):
+        asyncio.run(_until_stopped(command, result))
 
 
 async def _until_stopped(command: AppCommand, work: Any) -> None:

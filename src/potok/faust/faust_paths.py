@@ -76,15 +76,15 @@ class FaustPath(ModuleType):
 
     def __init__(self, path: str, names: dict[str, str]) -> None:
         super().__init__(f"{_APP}.{path}", f"`faust.{path}`.")
-        told = [(module, *given.partition("=")[::2]) for module, text in names.items() for given in text.split()]
-        self._places = {name: (module, other or name) for module, name, other in told}
-        self.__all__ = sorted(self._places)
+        exports = [(module, *given.partition("=")[::2]) for module, text in names.items() for given in text.split()]
+        self._definitions = {name: (module, other or name) for module, name, other in exports}
+        self.__all__ = sorted(self._definitions)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name in self._places:
-            module, there = self._places[name]
+        if name in self._definitions:
+            module, there = self._definitions[name]
             return getattr(import_module(module), there)
         if name in REFUSED["faust"]:
             raise CannotImport(name, REFUSED["faust"][name])

@@ -64,15 +64,15 @@ def send_outside(app: App, topic: str, *record: Any) -> Awaitable[Sent]:
     return loop.run_in_executor(_sender(), app.produce, topic, *record)
 
 
-def and_tell(sending: Awaitable[Sent], callback: Callback) -> Awaitable[Sent]:
+def with_callback(sending: Awaitable[Sent], callback: Callback) -> Awaitable[Sent]:
     """Return the same send; a callback receives the position of the record, whether or not the send is awaited."""
     if not isinstance(sending, Sent):
-        return asyncio.ensure_future(_told(sending, callback))
+        return asyncio.ensure_future(_notify(sending, callback))
     answer = callback(sending)
     return _answered(answer, sending) if isawaitable(answer) else sending
 
 
-async def _told(sending: Awaitable[Sent], callback: Callback) -> Sent:
+async def _notify(sending: Awaitable[Sent], callback: Callback) -> Sent:
     sent = await sending
     answer = callback(sent)
     return await _answered(answer, sent) if isawaitable(answer) else sent

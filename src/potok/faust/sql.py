@@ -78,7 +78,7 @@ class AppDatabase(Database):
 
     def apply(self, parsed: ast.Parsed, properties: Any) -> Done:
         hint = 'write app.sql("CREATE ...") in the program, and restart it'
-        raise Refused("the definitions of an app belong to its program", hint=hint, place=parsed.at)
+        raise Refused("the definitions of an app belong to its program", hint=hint, location=parsed.at)
 
     def queries(self) -> list[QueryInfo]:
         """Return the agents as one query, and the queries of the statements."""
@@ -124,10 +124,10 @@ def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:
         return
     for relation in (statement.query.relation, *(join.relation for join in statement.query.joins)):
         source = catalog.sources.get(relation.name)
-        if source is not None and source.kept is not None and not source.topic:
-            hint = f'write them to a topic: app.Table("{source.kept.table}", ..., changelog_topic=True)'
+        if source is not None and source.stored_table is not None and not source.topic:
+            hint = f'write them to a topic: app.Table("{source.stored_table.table}", ..., changelog_topic=True)'
             raise Refused(
-                f"the changes of table {quoted(source.name)} are not written down", hint=hint, place=relation.at
+                f"the changes of table {quoted(source.name)} are not written down", hint=hint, location=relation.at
             )
 
 
@@ -160,10 +160,10 @@ class Statements:
     def _define(self, parsed: ast.Parsed) -> None:
         if not isinstance(parsed.statement, DEFINES):
             hint = "change the statement that defined it, and restart the program"
-            raise Refused("a program only adds definitions, and cannot drop them", hint=hint, place=parsed.at)
+            raise Refused("a program only adds definitions, and cannot drop them", hint=hint, location=parsed.at)
         if self._database is not None and self._database.shared is not None:
             hint = "define it before app.main(), so that it runs with the agents"
-            raise Refused("the app is already running", hint=hint, place=parsed.at)
+            raise Refused("the app is already running", hint=hint, location=parsed.at)
         self.defined.append(parsed)
 
     def _rows(self, parsed: ast.Parsed) -> list[dict[str, Any]]:
@@ -171,7 +171,7 @@ class Statements:
         if isinstance(result, Push):
             result.close()
             hint = "omit EMIT CHANGES, or write CREATE STREAM ... AS SELECT and an agent that reads it"
-            raise Refused("a push query never ends", hint=hint, place=parsed.at)
+            raise Refused("a push query never ends", hint=hint, location=parsed.at)
         return result.as_dicts() if isinstance(result, Rows) else []
 
     @contextmanager

@@ -164,10 +164,10 @@ class AgentTest:
         running = self._running
         running.input_partitions[:] = [InputPartition(self.agent.topic.names[0], partition)]
         times, none = np.array([at_ms], np.int64), np.zeros(1, np.int64)
-        told = pa.array(
+        header_column = pa.array(
             [[{"name": name, "value": data} for name, data in headers.items()]], LOG_SCHEMA.field("headers").type
         )
-        running.chunk = Chunk([key], [item], times, times, none, np.array([offset], np.int64), headers=told)
+        running.chunk = Chunk([key], [item], times, times, none, np.array([offset], np.int64), headers=header_column)
         running.record, running.row, running.key, running.value = offset, 0, key, item
         running.timestamp, running.stream_time = at_ms, max(running.stream_time, at_ms)
         running.processing_time_ms = now_ms()
@@ -194,9 +194,9 @@ class AgentTest:
 
     async def _failed(self, agent: str, error: BaseException) -> None:
         self._raised = error
-        for told in (self.agent.on_error, self._on_error):
-            if told is not None:
-                answer = told(agent, error)
+        for handler in (self.agent.on_error, self._on_error):
+            if handler is not None:
+                answer = handler(agent, error)
                 if isawaitable(answer):
                     await answer
 

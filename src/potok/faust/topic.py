@@ -12,7 +12,7 @@ from potok.errors import Location, SchemaError, TopologyError
 from potok.faust.records.codecs import Codec, ReviveBy, encoder_of, own_codec
 from potok.faust.records.record import Record
 from potok.faust.records.values import JSON, Encode, Revive, key_bytes, schema_of
-from potok.faust.sending import Destination, Sent, and_tell, send_outside
+from potok.faust.sending import Destination, Sent, send_outside, with_callback
 from potok.faust.unsupported import Refused, refuse
 from potok.operators.agents import context
 from potok.records.formats.default import default_format
@@ -153,27 +153,27 @@ class Topic(Destination):
             raise PartitionChosen(self.name)
         data = (self._encode or self._encoder())(value)
         at = None if timestamp is None else _milliseconds(timestamp)
-        told = None if headers is None else _headers(headers)
+        header_list = None if headers is None else _headers(headers)
         running = context.current()
         if running is None:
-            return send_outside(self.app, self.name, key_bytes(key), data, at, told)
-        running.send(self.names[0], key_bytes(key), data, at, told)
+            return send_outside(self.app, self.name, key_bytes(key), data, at, header_list)
+        running.send(self.names[0], key_bytes(key), data, at, header_list)
         return self._sent
 
     def _send_otherwise(self, key: Any, value: Any, record: dict[str, Any], options: dict[str, Any]) -> Awaitable[Sent]:
         for name in sorted(options.keys() - SEND_OPTIONS):
             raise TypeError(f"Topic.send() got an unexpected keyword argument {name!r}")
         schema, callback = options.get("schema"), options.get("callback")
-        told = {} if schema is None else schema.options()
-        told |= {name: options[name] for name in ("key_serializer", "value_serializer") if options.get(name)}
+        serializers = {} if schema is None else schema.options()
+        serializers |= {name: options[name] for name in ("key_serializer", "value_serializer") if options.get(name)}
         data = key
-        if key is not None and "key_serializer" in told:
-            chosen = told.pop("key_serializer")
+        if key is not None and "key_serializer" in serializers:
+            chosen = serializers.pop("key_serializer")
             data = encoder_of(own_codec(chosen) or chosen, None)(key)
         kept = {"value_type": self.value_type, "value_serializer": self.value_serializer}
-        topic = Topic(self.app, self.names, **{**kept, **told}) if told else self
+        topic = Topic(self.app, self.names, **{**kept, **serializers}) if serializers else self
         sending = topic.send(key=data, value=value, **record)
-        return sending if callback is None else and_tell(sending, callback)
+        return sending if callback is None else with_callback(sending, callback)
 
     def send_soon(self, **options: Any) -> Awaitable[Sent]:
         """Like `send`, for code that is not async."""

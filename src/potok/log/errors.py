@@ -109,8 +109,8 @@ class FellBehindError(LogError):
 class PartitionsMovedError(LogError):
     """A member tried to commit for partitions that were reassigned; nothing was committed."""
 
-    def __init__(self, group: str, places: Sequence[tuple[str, int]]) -> None:
-        listed = ", ".join(f"{topic}:{partition}" for topic, partition in places)
+    def __init__(self, group: str, topic_partitions: Sequence[tuple[str, int]]) -> None:
+        listed = ", ".join(f"{topic}:{partition}" for topic, partition in topic_partitions)
         super().__init__(
             f'{listed} moved to another member of group "{group}"; nothing was committed',
             hint="continue polling: the new owner reads the records since the last commit again. "

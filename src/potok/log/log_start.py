@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.errors import FellBehindError
-from potok.log.groups.membership import Place
+from potok.log.groups.membership import PartitionId
 
 OnLost = Literal["stop", "jump", "archive"]
 
@@ -49,21 +49,21 @@ class LogStart:
     def is_due(self) -> bool:
         return time.monotonic() >= self._looked_at + _EVERY_SECONDS
 
-    def raised(self, positions: Mapping[Place, int]) -> dict[Place, int]:
+    def raised(self, positions: Mapping[PartitionId, int]) -> dict[PartitionId, int]:
         """Return the positions that must move because the log starts after them, with their new offsets."""
         if not self.is_due():
             return {}
         moved = {}
         for topic in _topics(positions):
             firsts = self.first_offsets(topic)
-            for place, position in positions.items():
-                if place[0] == topic and position < firsts.get(place[1], 0):
-                    moved[place] = self._lost(place, position, firsts[place[1]])
+            for topic_partition, position in positions.items():
+                if topic_partition[0] == topic and position < firsts.get(topic_partition[1], 0):
+                    moved[topic_partition] = self._lost(topic_partition, position, firsts[topic_partition[1]])
         self._looked_at = time.monotonic()
         return moved
 
-    def _lost(self, place: Place, position: int, first: int) -> int:
-        topic, partition = place
+    def _lost(self, topic_partition: PartitionId, position: int, first: int) -> int:
+        topic, partition = topic_partition
         if self._on_lost != "jump":
             earliest = self._broker.earliest_offsets(topic).get(partition, first)
             raise FellBehindError(self._reader, topic, partition, position, first, earliest)
@@ -79,5 +79,5 @@ class LogStart:
         return first
 
 
-def _topics(positions: Iterable[Place]) -> set[str]:
+def _topics(positions: Iterable[PartitionId]) -> set[str]:
     return {topic for topic, _ in positions}

@@ -11,14 +11,14 @@ def open_metadata(where: str | Where) -> MetadataStore:
 
     >>> store = open_metadata("redis://localhost:6379/0")
     """
-    place = where if isinstance(where, Where) else Where.of(where)
-    if place.kind == FILE:
-        raise UnknownStore(str(place))
-    place.need_driver()
-    if place.kind == REDIS:
+    location = where if isinstance(where, Where) else Where.of(where)
+    if location.kind == FILE:
+        raise UnknownStore(str(location))
+    location.need_driver()
+    if location.kind == REDIS:
         from potok.metadata.redis_metadata import RedisMetadata
 
-        return RedisMetadata(place)
+        return RedisMetadata(location)
     from potok.metadata.postgres_metadata import PostgresMetadata
 
-    return PostgresMetadata(place)
+    return PostgresMetadata(location)

@@ -62,7 +62,7 @@ class Files(Protocol):
     @property
     def prefix(self) -> str: ...
     @property
-    def place(self) -> Path: ...
+    def path(self) -> Path: ...
 
 
 class PageRoute(BaseRoute):
@@ -104,11 +104,11 @@ class PageRoute(BaseRoute):
             "remote": request.client.host if request.client else "",
             "scheme": request.scope.get("scheme", "http"),
         }
-        told, seconds = method if method in page.methods else "GET", site_of(request).limits.seconds
+        verb, seconds = method if method in page.methods else "GET", site_of(request).limits.seconds
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
-                return _response(await page.respond(told, request.url.path, **asked))
+                return _response(await page.respond(verb, request.url.path, **asked))
         except Exception as error:
             if limit.expired():
                 raise TooLong(seconds) from None
@@ -148,17 +148,17 @@ def file_routes(files: Sequence[Files]) -> list[BaseRoute]:
     """Files of a program; matched after all other paths."""
     found: list[BaseRoute] = []
     for item in files:
-        if item.place.is_dir():
-            found.append(Mount(item.prefix, _Readable(StaticFiles(directory=item.place, html=True))))
+        if item.path.is_dir():
+            found.append(Mount(item.prefix, _Readable(StaticFiles(directory=item.path, html=True))))
         else:
-            found.append(Route(item.prefix, _one_file(item.place)))
+            found.append(Route(item.prefix, _one_file(item.path)))
     return found
 
 
-def _one_file(place: Path) -> Any:
+def _one_file(path: Path) -> Any:
     async def file(request: Request) -> Response:
         caller_of(request.scope).require(READ)
-        return FileResponse(place)
+        return FileResponse(path)
 
     return file
 

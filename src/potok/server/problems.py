@@ -89,18 +89,18 @@ def status_of(error: PotokError) -> int:
 def problem_of(error: PotokError) -> dict[str, Any]:
     """RFC 9457, with the hint and, of a statement, the place."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
-    told: dict[str, Any] = {
+    response: dict[str, Any] = {
         "type": f"urn:potok:{words.replace(' ', '-')}",
         "title": words,
         "status": status_of(error),
         "detail": error.message,
     }
     if error.hint:
-        told["hint"] = error.hint
+        response["hint"] = error.hint
     if isinstance(error, SqlError) and error.place is not None:
-        told |= {"line": error.place.line, "column": error.place.column, "length": error.place.length}
-        told["marked"] = str(error)
-    return told
+        response |= {"line": error.place.line, "column": error.place.column, "length": error.place.length}
+        response["marked"] = str(error)
+    return response
 
 
 def problem_response(error: PotokError, **more: Any) -> Response:
@@ -133,15 +133,15 @@ def ksql_error(
     error: PotokError, *, statement: str | None = None, entities: list[Any] | None = None, code: int | None = None
 ) -> dict[str, Any]:
     """An error as ksqlDB tells it; with the statement that failed, and what those before it gave."""
-    told: dict[str, Any] = {
+    response: dict[str, Any] = {
         "@type": "generic_error" if statement is None else "statement_error",
         "error_code": code or code_of(error),
         "message": str(error),
         "stackTrace": [],
     }
     if statement is not None:
-        told |= {"statementText": statement, "entities": entities or []}
-    return told
+        response |= {"statementText": statement, "entities": entities or []}
+    return response
 
 
 def code_of(error: PotokError) -> int:
@@ -150,5 +150,5 @@ def code_of(error: PotokError) -> int:
 
 def ksql_response(error: PotokError, **more: Any) -> Response:
     status = 400 if isinstance(error, SqlError) else status_of(error)
-    told = orjson.dumps(ksql_error(error, **more))
-    return Response(told, status, _headers(error, "Basic"), media_type=KSQL_JSON)
+    response = orjson.dumps(ksql_error(error, **more))
+    return Response(response, status, _headers(error, "Basic"), media_type=KSQL_JSON)

@@ -64,15 +64,15 @@ class FilesTarget(PartTarget):
         # The directory is created when the sink is opened. Creating it here would hide an unmounted disk, and fill
         # another one.
         directory = Path(self.path) / PRIVATE / unfinished(query, step)
-        place = directory / f"{uuid.uuid4().hex}.tmp"
+        path = directory / f"{uuid.uuid4().hex}.tmp"
         try:
             if self.format == "json":
-                write_json(place, rows.value, self.compression)
+                write_json(path, rows.value, self.compression)
             else:
-                write_parquet(place, rows, self.compression, with_key=self.with_key)
-            with open(place, "rb") as file:
+                write_parquet(path, rows, self.compression, with_key=self.with_key)
+            with open(path, "rb") as file:
                 os.fsync(file.fileno())
-            return Part(str(place), len(rows), place.stat().st_size)
+            return Part(str(path), len(rows), path.stat().st_size)
         except OSError:
             # The batch is void, and the next attempt needs the space.
             with suppress(OSError):

@@ -116,6 +116,6 @@ def read_snapshots(
                 return result
             overtaken += 1
         if overtaken == LONG_TRIES:
-            places = ", ".join(sorted({str(found.state.where) for found in committed}))
-            raise TooManyCommits(f"at {places} a read must be shorter than a batch: read less per call")
+            urls = ", ".join(sorted({str(found.state.where) for found in committed}))
+            raise TooManyCommits(f"at {urls} a read must be shorter than a batch: read less per call")
     raise TooManyCommits

@@ -133,8 +133,8 @@ class TableView:
     def prefix(self, text: str) -> dict[Any, Any]:
         """Return the rows whose key is a string with this prefix, in key order."""
         rows = self._rows_in(span_of_prefix(text, self._reader.key_type))
-        places = ((row, row[0].key if self.windowed else row[0]) for row in rows)
-        return dict(row for row, place in places if isinstance(place, str) and place.startswith(text))
+        keyed_rows = ((row, row[0].key if self.windowed else row[0]) for row in rows)
+        return dict(row for row, plain_key in keyed_rows if isinstance(plain_key, str) and plain_key.startswith(text))
 
     def _rows_in(self, span: Span = ALL) -> list[tuple[Any, Any]]:
         """Return the rows that may be in a range of keys, and possibly others."""
@@ -182,9 +182,9 @@ def in_order(rows: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
 
 
 def _within(key: Any, low: Any, high: Any, *, windowed: bool) -> bool:
-    place = key.key if windowed else key
+    plain_key = key.key if windowed else key
     try:
-        return (low is None or hashable(low) <= place) and (high is None or place < hashable(high))
+        return (low is None or hashable(low) <= plain_key) and (high is None or plain_key < hashable(high))
     except TypeError:
         return False
 

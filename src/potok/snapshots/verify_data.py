@@ -82,7 +82,7 @@ def _query(directory: Path, query: str) -> Iterator[dict[str, str] | None]:
     # This process starts another one for each shard.
     found = verify(location, entry.shards)
     for shard in found.shards:
-        yield {"detail": f"shard {shard.shard} at {shard.place}", "damage": shard.why, "hint": shard.hint}
+        yield {"detail": f"shard {shard.shard} at {shard.location}", "damage": shard.why, "hint": shard.hint}
     for cell in found.damaged:
         where = f"shard {cell.shard} of {location}"
         yield {"detail": where, "damage": f'table "{cell.table}" is damaged at key {cell.key!r}', "hint": REPAIR}

@@ -217,12 +217,12 @@ def row_sizes(column: Any) -> Ints:
     return np.full(rows, width, np.int64)
 
 
-def reserve_taken(column: Any, places: Any) -> None:
+def reserve_taken(column: Any, indexes: Any) -> None:
     """Reserve memory for `column.take(places)`, in which a row may occur many times."""
-    size, times = size_of(column), len(places)
+    size, times = size_of(column), len(indexes)
     if size * times <= LARGEST_VALUE:
         return
-    chosen = places.fill_null(0) if isinstance(places, pa.Array) else places
+    chosen = indexes.fill_null(0) if isinstance(indexes, pa.Array) else indexes
     reserve(int(row_sizes(column)[np.asarray(chosen, np.int64)].sum()) if len(column) else 0)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
-from potok.sql.errors import Place, Refused, UnknownName, closest
+from potok.sql.errors import Refused, SourceLocation, UnknownName, closest
 from potok.sql.types import quoted
 
 
@@ -33,7 +33,7 @@ class WindowShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredTable:
     """How the rows of a table lie that a program keeps, and no statement: as data of Python's.
 
     `table` is what the query calls it. `value` gives the columns of a stored value, `key` the column of a stored key,
@@ -72,7 +72,7 @@ class Source:
     """The query that writes it, if one does."""
     table_of: str = ""
     """The query that keeps its rows, where they can be pulled."""
-    kept: Kept | None = None
+    stored_table: StoredTable | None = None
     """How that query keeps them, where it is no statement's."""
 
     @property
@@ -124,17 +124,17 @@ class Catalog:
     missing: Mapping[str, str] = field(default_factory=dict)
     """Sources that were made elsewhere, and why their statements cannot be loaded."""
 
-    def source(self, name: str, place: Place | None = None) -> Source:
+    def source(self, name: str, location: SourceLocation | None = None) -> Source:
         """Raises `UnknownName` with the nearest name there is."""
         found = self.sources.get(name) or self.built_in.get(name)
         if found is None and name in self.missing:
             hint = "it reads or calls what is not known in this process; --functions FILE loads functions"
             message = f"{quoted(name)} exists but cannot be loaded: {self.missing[name]}"
-            raise UnknownName(message, hint=hint, place=place)
+            raise UnknownName(message, hint=hint, location=location)
         if found is None:
             known = ", ".join(map(quoted, sorted(self.sources))) or "none yet"
             hint = closest(name, self.sources) or f"streams and tables: {known}"
-            raise UnknownName(f"there is no stream or table {quoted(name)}", hint=hint, place=place)
+            raise UnknownName(f"there is no stream or table {quoted(name)}", hint=hint, location=location)
         return found
 
     def with_source(self, source: Source) -> Catalog:
@@ -164,9 +164,9 @@ class Catalog:
 class AlreadyThere(Refused):
     """A name that is taken."""
 
-    def __init__(self, source: Source, place: Place | None) -> None:
+    def __init__(self, source: Source, location: SourceLocation | None) -> None:
         super().__init__(
             f"there is a {source.kind.lower()} {quoted(source.name)} already",
             hint=f"choose another name, write CREATE OR REPLACE, or DROP {source.kind} {quoted(source.name)} first",
-            place=place,
+            location=location,
         )

@@ -25,7 +25,7 @@ def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceCol
         hint = (
             f"declare them: CREATE {'TABLE' if statement.is_table else 'STREAM'} {quoted(statement.name)} (id INT ...)"
         )
-        raise Refused(f"{quoted(statement.name)} has no columns", hint=hint, place=statement.at)
+        raise Refused(f"{quoted(statement.name)} has no columns", hint=hint, location=statement.at)
     for column in statement.columns:
         type_ = resolve(column.type, catalog.types)
         _check_name(column, found)
@@ -37,41 +37,41 @@ def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceCol
             if type_ != wanted:
                 role = f"HEADER('{header}')" if header else column.role
                 hint = f"write {quoted(column.name)} {type_name(wanted)} {role}"
-                raise TypeMistake(f"{quoted(column.name)} is {type_name(type_)}", hint=hint, place=column.at)
+                raise TypeMistake(f"{quoted(column.name)} is {type_name(type_)}", hint=hint, location=column.at)
             _check_header(column, header, found)
         found.append(SourceColumn(column.name, type_, "KEY" in column.role, header))
     if statement.is_table and not any(column.is_key for column in found):
         hint = "say which: id INT PRIMARY KEY"
-        raise Refused(f"table {quoted(statement.name)} needs a primary key", hint=hint, place=statement.at)
+        raise Refused(f"table {quoted(statement.name)} needs a primary key", hint=hint, location=statement.at)
     return tuple(found)
 
 
 def _check_name(column: ast.ColumnDefinition, found: Sequence[SourceColumn]) -> None:
     if column.name in (*PSEUDO, *WINDOW_BOUNDS):
         hint = "every record has it without a declaration; choose another name"
-        raise Refused(f"{column.name} is a name of the system's", hint=hint, place=column.at)
+        raise Refused(f"{column.name} is a name of the system's", hint=hint, location=column.at)
     if any(other.name == column.name for other in found):
         hint = "give each column a name of its own"
-        raise Refused(f"column {quoted(column.name)} is declared twice", hint=hint, place=column.at)
+        raise Refused(f"column {quoted(column.name)} is declared twice", hint=hint, location=column.at)
 
 
 def _check_header(column: ast.ColumnDefinition, header: str, found: Sequence[SourceColumn]) -> None:
     others = [other for other in found if other.header is not None]
     if any("" in (header, other.header) for other in others):
         hint = "declare HEADERS alone, or each header by its name: HEADER('name')"
-        raise Refused("HEADERS holds all headers, and must be the only header column", hint=hint, place=column.at)
+        raise Refused("HEADERS holds all headers, and must be the only header column", hint=hint, location=column.at)
     if any(other.header == header for other in others):
         hint = "leave one of the columns out"
-        raise Refused(f"the header '{header}' is declared twice", hint=hint, place=column.at)
+        raise Refused(f"the header '{header}' is declared twice", hint=hint, location=column.at)
 
 
 def _check_role(column: ast.ColumnDefinition, statement: ast.CreateSource) -> None:
     if column.role == "KEY" and statement.is_table:
         hint = f"write {quoted(column.name)} ... PRIMARY KEY"
-        raise Refused("the key of a table is a PRIMARY KEY", hint=hint, place=column.at)
+        raise Refused("the key of a table is a PRIMARY KEY", hint=hint, location=column.at)
     if column.role == "PRIMARY KEY" and not statement.is_table:
         hint = f"write {quoted(column.name)} ... KEY; a stream may have many records of one key"
-        raise Refused("the key of a stream is a KEY", hint=hint, place=column.at)
+        raise Refused("the key of a stream is a KEY", hint=hint, location=column.at)
 
 
 def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties: Properties = NO_PROPERTIES) -> Source:
@@ -79,7 +79,7 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
     options = Options.of(statement.properties, statement.at)
     if not options.text("KAFKA_TOPIC"):
         hint = f"add WITH (KAFKA_TOPIC = '{statement.name.lower()}', VALUE_FORMAT = 'JSON')"
-        raise Refused("KAFKA_TOPIC is missing", hint=hint, place=statement.at)
+        raise Refused("KAFKA_TOPIC is missing", hint=hint, location=statement.at)
     columns = columns_of(statement, catalog)
     keys = tuple(column for column in columns if column.is_key)
     values = tuple(column for column in columns if not column.is_key and column.header is None)
@@ -87,7 +87,7 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
     if window is not None and not keys:
         hint = "declare a column with KEY, because windows are part of the key"
         raise Refused(
-            f"{quoted(statement.name)} is windowed, but has no key", hint=hint, place=options.at("WINDOW_TYPE")
+            f"{quoted(statement.name)} is windowed, but has no key", hint=hint, location=options.at("WINDOW_TYPE")
         )
     options.count("REPLICAS")
     return Source(
@@ -115,14 +115,14 @@ def altered(source: Source, statement: ast.AlterSource, catalog: Catalog) -> Sou
     for column in statement.columns:
         if source.column(column.name) is not None:
             hint = "choose another name"
-            raise Refused(f"there is a column {quoted(column.name)} already", hint=hint, place=column.at)
+            raise Refused(f"there is a column {quoted(column.name)} already", hint=hint, location=column.at)
         _check_name(column, columns)
         columns.append(SourceColumn(column.name, resolve(column.type, catalog.types)))
     made = replace(source, columns=tuple(columns))
     check_columns(SQL_NAMES.get(source.value_format.partition(";")[0], ""), made.values, statement.at, "VALUE")
     if len(made.values) > 1 and source.value_format.endswith(";wrap=false"):
         hint = "declare it again, with a value that is wrapped"
-        raise Refused(f"the value of {quoted(source.name)} is one column alone", hint=hint, place=statement.at)
+        raise Refused(f"the value of {quoted(source.name)} is one column alone", hint=hint, location=statement.at)
     return made
 
 
@@ -131,22 +131,24 @@ def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
     name = options.text("TIMESTAMP")
     if not name:
         return ""
-    place = options.at("TIMESTAMP")
+    location = options.at("TIMESTAMP")
     folded = name.strip("`") if name.startswith("`") else name.upper()
     column = next((column for column in columns if column.name == folded), None)
     if column is None:
         hint = closest(folded, [c.name for c in columns]) or f"the columns are {', '.join(c.name for c in columns)}"
-        raise Refused(f"TIMESTAMP names no column: {name}", hint=hint, place=place)
+        raise Refused(f"TIMESTAMP names no column: {name}", hint=hint, location=location)
     text = options.text("TIMESTAMP_FORMAT")
     if column.type == VARCHAR and not text:
         hint = "add TIMESTAMP_FORMAT = 'yyyy-MM-dd''T''HH:mm:ss'"
-        raise Refused(f"{quoted(column.name)} is text: how is it read?", hint=hint, place=place)
+        raise Refused(f"{quoted(column.name)} is text: how is it read?", hint=hint, location=location)
     if column.type not in (BIGINT, TIMESTAMP, VARCHAR):
         hint = "choose a column of type BIGINT, TIMESTAMP or VARCHAR"
-        raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, place=place)
+        raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, location=location)
     if text and column.type != VARCHAR:
         hint = f"leave it out: {quoted(column.name)} is {type_name(column.type)}"
-        raise Refused("TIMESTAMP_FORMAT is only for VARCHAR columns", hint=hint, place=options.at("TIMESTAMP_FORMAT"))
+        raise Refused(
+            "TIMESTAMP_FORMAT is only for VARCHAR columns", hint=hint, location=options.at("TIMESTAMP_FORMAT")
+        )
     if text:
         _check_pattern(text, options)
     return column.name
@@ -157,5 +159,5 @@ def _check_pattern(text: str, options: Options) -> None:
         pattern_of(text)
     except BadPattern as error:
         hint = "write a pattern of Java's: 'yyyy-MM-dd HH:mm:ss'"
-        place = options.at("TIMESTAMP_FORMAT")
-        raise Refused(f"TIMESTAMP_FORMAT '{text}' is none: {error}", hint=hint, place=place) from error
+        location = options.at("TIMESTAMP_FORMAT")
+        raise Refused(f"TIMESTAMP_FORMAT '{text}' is none: {error}", hint=hint, location=location) from error

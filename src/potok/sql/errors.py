@@ -11,7 +11,7 @@ from potok.errors import PotokError
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceLocation:
     """A range of a script; line and column count from 1."""
 
     line: int
@@ -34,9 +34,9 @@ class SqlError(PotokError):
     underlined.
     """
 
-    def __init__(self, message: str, *, hint: str = "", place: Place | None = None) -> None:
+    def __init__(self, message: str, *, hint: str = "", location: SourceLocation | None = None) -> None:
         super().__init__(_shortened(message), hint=_shortened(hint))
-        self.place = place
+        self.place = location
         self.line_text = ""
         self.skipped = 0
         """How many characters of a long line precede `line_text`."""
@@ -68,9 +68,11 @@ class SqlError(PotokError):
         return _rebuild, (type(self), self.message, self.hint, self.place, self.line_text, self.skipped)
 
 
-def _rebuild(kind: type[SqlError], message: str, hint: str, place: Place | None, line: str, skipped: int) -> SqlError:
+def _rebuild(
+    kind: type[SqlError], message: str, hint: str, location: SourceLocation | None, line: str, skipped: int
+) -> SqlError:
     error = kind.__new__(kind)
-    SqlError.__init__(error, message, hint=hint, place=place)
+    SqlError.__init__(error, message, hint=hint, location=location)
     error.line_text, error.skipped = line, skipped
     return error
 

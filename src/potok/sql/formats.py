@@ -11,7 +11,7 @@ from potok.errors import SchemaError
 from potok.records.formats.protobuf.nulls import NULLS
 from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source, SourceColumn
-from potok.sql.errors import Place, Refused, closest
+from potok.sql.errors import Refused, SourceLocation, closest
 from potok.sql.properties import KEY_FORMAT, VALUE_FORMAT, WRAP_SINGLE_VALUES, Properties
 from potok.sql.types import BIGINT, BYTES, DOUBLE, INT, VARCHAR, quoted, type_name
 from potok.sql.with_clause import Options
@@ -82,7 +82,7 @@ def result_formats(
     key = _named(options, "KEY", "NONE" if drops_key else first_key)
     if drops_key and key != "NONE":
         hint = "leave KEY_FORMAT out: PARTITION BY NULL removes the key"
-        raise Refused("KEY_FORMAT is for records with a key", hint=hint, place=format_at(options, "KEY"))
+        raise Refused("KEY_FORMAT is for records with a key", hint=hint, location=format_at(options, "KEY"))
     if keys and key == "NONE" and not (options.has("KEY_FORMAT") or options.has("FORMAT")):
         key = properties.text(KEY_FORMAT)
     value = _named(options, "VALUE", first_value)
@@ -112,21 +112,21 @@ def _named(options: Options, side: str, default: str) -> str:
     """Return the SQL name of the format of `KEY` or `VALUE`; `default` if the clause names none."""
     if options.text("FORMAT") and options.text(f"{side}_FORMAT"):
         hint = "write FORMAT for both, or KEY_FORMAT and VALUE_FORMAT"
-        place = options.given[f"{side}_FORMAT"].at
-        raise Refused(f"FORMAT and {side}_FORMAT exclude each other", hint=hint, place=place)
+        location = options.given[f"{side}_FORMAT"].at
+        raise Refused(f"FORMAT and {side}_FORMAT exclude each other", hint=hint, location=location)
     given = next((key for key in (f"{side}_FORMAT", "FORMAT") if options.has(key)), "")
     chosen = (options.text(given) if given else default).upper()
-    place = format_at(options, side)
+    location = format_at(options, side)
     if chosen in _WITH_REGISTRY:
         hint = f"write {_WITH_REGISTRY[chosen]}: the columns of the statement are the schema"
-        raise Refused(f"{chosen} needs a schema registry, which is not supported yet", hint=hint, place=place)
+        raise Refused(f"{chosen} needs a schema registry, which is not supported yet", hint=hint, location=location)
     if chosen not in FORMATS:
         hint = closest(chosen, FORMATS) or f"the formats are {', '.join(FORMATS)}"
-        raise Refused(f"there is no format {chosen}", hint=hint, place=place)
+        raise Refused(f"there is no format {chosen}", hint=hint, location=location)
     return chosen
 
 
-def format_at(options: Options, side: str) -> Place:
+def format_at(options: Options, side: str) -> SourceLocation:
     """Return the position where the format of `KEY` or `VALUE` is named."""
     return options.at(f"{side}_FORMAT", "FORMAT")
 
@@ -160,7 +160,7 @@ def _with_options(options: Options, side: str, name: str, inherited: dict[str, s
         if name not in formats:
             hint = f"leave it out, or write {side}_FORMAT = '{formats[-1]}'"
             message = f"{written} is for {' and '.join(formats)}, not {name}"
-            raise Refused(message, hint=hint, place=options.given[written].at)
+            raise Refused(message, hint=hint, location=options.given[written].at)
         given[option] = _nulls(options, written) if option == "nulls" else options.text(written)
     if name in _OWN_OPTIONS["PROTOBUF_NULLABLE_REPRESENTATION"][1]:
         given.setdefault("nulls", "default")
@@ -177,7 +177,7 @@ def _nulls(options: Options, written: str) -> str:
     found = options.text(written).lower()
     if found not in NULLS or found == "default":
         hint = f"write {written} = 'OPTIONAL' or 'WRAPPER'; without it, a missing value is read as 0, false or ''"
-        raise Refused(f"{written} cannot be '{options.text(written)}'", hint=hint, place=options.at(written))
+        raise Refused(f"{written} cannot be '{options.text(written)}'", hint=hint, location=options.at(written))
     return found
 
 
@@ -187,8 +187,8 @@ def _check_delimiter(options: Options, side: str, delimiter: str, format_: str) 
             raise SchemaError("a delimiter has one character", hint="use one character, or TAB or SPACE")
         format_named(format_)
     except SchemaError as error:
-        place = options.at(f"{side}_DELIMITER")
-        raise Refused(f"{side}_DELIMITER cannot be '{delimiter}'", hint=error.hint, place=place) from error
+        location = options.at(f"{side}_DELIMITER")
+        raise Refused(f"{side}_DELIMITER cannot be '{delimiter}'", hint=error.hint, location=location) from error
 
 
 def _wraps(options: Options, properties: Properties, name: str, values: Sequence[SourceColumn]) -> bool:
@@ -197,43 +197,43 @@ def _wraps(options: Options, properties: Properties, name: str, values: Sequence
     asked = options.flag("WRAP_SINGLE_VALUE")
     if asked is None:
         return properties.flag(WRAP_SINGLE_VALUES) or len(values) != 1 or able != (True, False)
-    place = options.given["WRAP_SINGLE_VALUE"].at
+    location = options.given["WRAP_SINGLE_VALUE"].at
     if asked not in able:
         hint = "leave it out" if name != "DELIMITED" else "leave it out: DELIMITED has no column names"
-        raise Refused(f"{name} does not take WRAP_SINGLE_VALUE = {str(asked).lower()}", hint=hint, place=place)
+        raise Refused(f"{name} does not take WRAP_SINGLE_VALUE = {str(asked).lower()}", hint=hint, location=location)
     if len(values) != 1:
         hint = "leave it out: values of several columns are always wrapped"
-        raise Refused("WRAP_SINGLE_VALUE is for values of one column", hint=hint, place=place)
+        raise Refused("WRAP_SINGLE_VALUE is for values of one column", hint=hint, location=location)
     return asked or able != (True, False)
 
 
-def _check_no_map(keys: Sequence[SourceColumn], place: Place) -> None:
+def _check_no_map(keys: Sequence[SourceColumn], location: SourceLocation) -> None:
     """Equal maps may be written in different orders, so that equal keys would not have equal bytes."""
     for column in keys:
         if _maps(column.type):
             hint = "use an array or a struct as the key, or entries of the map: m['id']"
             message = f"a key cannot hold a MAP: {quoted(column.name)} is {type_name(column.type)}"
-            raise Refused(message, hint=hint, place=place)
+            raise Refused(message, hint=hint, location=location)
 
 
-def check_columns(name: str, columns: Sequence[SourceColumn], place: Place, side: str) -> None:
+def check_columns(name: str, columns: Sequence[SourceColumn], location: SourceLocation, side: str) -> None:
     """Raise if a format, by its SQL name, cannot hold these columns."""
     shown = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in columns)
     if name == "KAFKA" and not (len(columns) == 1 and columns[0].type in _KAFKA_TYPES):
         hint = f"write {side}_FORMAT = 'JSON'; KAFKA is for one column of INT, BIGINT, DOUBLE, VARCHAR or BYTES"
-        raise Refused(f"KAFKA cannot hold {shown}", hint=hint, place=place)
+        raise Refused(f"KAFKA cannot hold {shown}", hint=hint, location=location)
     if name == "NONE" and columns:
         hint = f"write {side}_FORMAT = 'JSON'"
-        raise Refused(f"NONE cannot hold {shown}", hint=hint, place=place)
+        raise Refused(f"NONE cannot hold {shown}", hint=hint, location=location)
     for column in columns:
         if name == "DELIMITED" and pa.types.is_nested(column.type):
             hint = f"write {side}_FORMAT = 'JSON'"
             message = f"DELIMITED cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
-            raise Refused(message, hint=hint, place=place)
+            raise Refused(message, hint=hint, location=location)
         if name in _TEXT_KEYS and any(part.key_type != VARCHAR for part in _maps(column.type)):
             hint = f"the keys of a map in {name} are strings: write MAP<VARCHAR, ...>, or CAST the keys to VARCHAR"
             message = f"{name} cannot hold {quoted(column.name)}, which is {type_name(column.type)}"
-            raise Refused(message, hint=hint, place=place)
+            raise Refused(message, hint=hint, location=location)
 
 
 def _maps(type_: pa.DataType) -> list[pa.DataType]:

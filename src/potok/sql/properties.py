@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from potok.sql.errors import Place, Refused, closest
+from potok.sql.errors import Refused, SourceLocation, closest
 
 PREFIX = "ksql.streams."
 """An optional prefix of properties of Kafka Streams."""
@@ -122,7 +122,7 @@ def canonical(name: str) -> str:
     return plain
 
 
-def check_property(name: str, value: str, place: Place | None = None) -> str:
+def check_property(name: str, value: str, location: SourceLocation | None = None) -> str:
     """Raise if a property cannot have this value; return a warning, or ""."""
     plain = canonical(name)
     if plain in PACING:
@@ -130,7 +130,7 @@ def check_property(name: str, value: str, place: Place | None = None) -> str:
     if plain in ALWAYS:
         if value.lower() not in ALWAYS[plain]:
             hint = f"leave it out: '{plain}' is always '{ALWAYS[plain][0]}' in Potok"
-            raise Refused(f"'{name}' cannot be '{value}'", hint=hint, place=place)
+            raise Refused(f"'{name}' cannot be '{value}'", hint=hint, location=location)
         return ""
     if plain in UNUSED:
         return f"'{name}' has no effect: it configures a part of ksqlDB that Potok does not have"
@@ -140,13 +140,13 @@ def check_property(name: str, value: str, place: Place | None = None) -> str:
         return f"'{name}' has no effect: functions read only {read}"
     if known is None:
         hint = closest(plain, KNOWN) or "the properties are listed in docs/sql.md"
-        raise Refused(f"there is no property '{name}'", hint=hint, place=place)
+        raise Refused(f"there is no property '{name}'", hint=hint, location=location)
     accepted = [allowed.lower() for allowed in known.values]
     if accepted and value.lower() not in accepted:
         hint = f"it is {known.about}: write {', '.join(repr(allowed) for allowed in known.values)}"
-        raise Refused(f"'{name}' cannot be '{value}'", hint=hint, place=place)
+        raise Refused(f"'{name}' cannot be '{value}'", hint=hint, location=location)
     if known.is_count and not value.strip().isdigit():
-        raise Refused(f"'{name}' cannot be '{value}'", hint=f"it is {known.about}: write a number", place=place)
+        raise Refused(f"'{name}' cannot be '{value}'", hint=f"it is {known.about}: write a number", location=location)
     return ""
 
 

@@ -11,7 +11,7 @@ from potok.log.embedded.catalog import check_topic_name
 from potok.log.errors import InvalidName
 from potok.log.maintenance import CLEANUP_POLICIES
 from potok.sql.catalog import WindowShape
-from potok.sql.errors import Place, Refused, closest
+from potok.sql.errors import Refused, SourceLocation, closest
 from potok.sql.syntax import ast
 
 MOST_PARTITIONS = 10_000
@@ -56,29 +56,29 @@ Value = bool | int | Decimal | float | str | None
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """A validated WITH clause. `place` is the position of its statement."""
+    """A validated WITH clause. `location` is the position of its statement."""
 
     given: Mapping[str, ast.Property]
-    place: Place
+    location: SourceLocation
 
     @classmethod
-    def of(cls, properties: ast.Properties, place: Place, allowed: Sequence[str] = KEYS) -> Options:
+    def of(cls, properties: ast.Properties, location: SourceLocation, allowed: Sequence[str] = KEYS) -> Options:
         given: dict[str, ast.Property] = {}
         for found in properties:
             name = found.name
             if name not in allowed:
                 raise _unknown(found, allowed)
             if name in given:
-                raise Refused(f"{name} is given twice", hint="leave one of them out", place=found.at)
+                raise Refused(f"{name} is given twice", hint="leave one of them out", location=found.at)
             given[name] = found
-        return cls(given, place)
+        return cls(given, location)
 
     def has(self, name: str) -> bool:
         return name in self.given
 
-    def at(self, *names: str) -> Place:
+    def at(self, *names: str) -> SourceLocation:
         """Return the position of the first of these that is given, or that of the statement."""
-        return next((self.given[name].value_at for name in names if name in self.given), self.place)
+        return next((self.given[name].value_at for name in names if name in self.given), self.location)
 
     def _value(self, name: str) -> Value:
         return self.given[name].value if name in self.given else None
@@ -88,7 +88,7 @@ class Options:
         if value is None:
             return ""
         if not isinstance(value, str):
-            raise Refused(f"{name} must be a string", hint=f"write {name} = '{value}'", place=self.at(name))
+            raise Refused(f"{name} must be a string", hint=f"write {name} = '{value}'", location=self.at(name))
         return value
 
     def count(self, name: str, least: int = 1, most: int | None = None) -> int | None:
@@ -102,7 +102,7 @@ class Options:
         if isinstance(value, bool) or number < least or (most is not None and number > most):
             span = f"from {least} on" if most is None else f"from {least} to {most}"
             raise Refused(
-                f"{name} must be a number {span}, not {value!r}", hint=f"write {name} = 4", place=self.at(name)
+                f"{name} must be a number {span}, not {value!r}", hint=f"write {name} = 4", location=self.at(name)
             )
         return number
 
@@ -114,7 +114,7 @@ class Options:
         if isinstance(value, str) and value.upper() in ("TRUE", "FALSE"):
             return value.upper() == "TRUE"
         if value is not None and not isinstance(value, bool):
-            raise Refused(f"{name} must be true or false", hint=f"write {name} = false", place=self.at(name))
+            raise Refused(f"{name} must be true or false", hint=f"write {name} = false", location=self.at(name))
         return value
 
     def topic(self, otherwise: str) -> str:
@@ -124,14 +124,14 @@ class Options:
             check_topic_name(name)
         except InvalidName as error:
             hint = error.hint if self.text("KAFKA_TOPIC") else f"add WITH (KAFKA_TOPIC = '...'): {error.hint}"
-            raise Refused(error.message, hint=hint, place=self.at("KAFKA_TOPIC")) from error
+            raise Refused(error.message, hint=hint, location=self.at("KAFKA_TOPIC")) from error
         return name
 
     def cleanup_policy(self) -> str:
         given = self.text("CLEANUP_POLICY").lower()
         if given and given not in CLEANUP_POLICIES:
             hint = f"write {', '.join(repr(policy) for policy in CLEANUP_POLICIES)}"
-            raise Refused(f"there is no CLEANUP_POLICY '{given}'", hint=hint, place=self.at("CLEANUP_POLICY"))
+            raise Refused(f"there is no CLEANUP_POLICY '{given}'", hint=hint, location=self.at("CLEANUP_POLICY"))
         return given
 
     def retention_ms(self, *, compacted: bool) -> int | None:
@@ -139,8 +139,8 @@ class Options:
         found = self.count("RETENTION_MS", least=-1)
         if found is not None and compacted and "delete" not in self.cleanup_policy():
             hint = "leave it out: the topic of a table without windows keeps the last row of each key"
-            place = self.given["RETENTION_MS"].at
-            raise Refused("RETENTION_MS is not supported for tables without windows", hint=hint, place=place)
+            location = self.given["RETENTION_MS"].at
+            raise Refused("RETENTION_MS is not supported for tables without windows", hint=hint, location=location)
         return found
 
     def window(self) -> WindowShape | None:
@@ -148,16 +148,18 @@ class Options:
         size = self.text("WINDOW_SIZE")
         if not kind:
             if size:
-                place = self.given["WINDOW_SIZE"].at
-                raise Refused("WINDOW_SIZE needs WINDOW_TYPE", hint="write WINDOW_TYPE = 'TUMBLING'", place=place)
+                location = self.given["WINDOW_SIZE"].at
+                raise Refused("WINDOW_SIZE needs WINDOW_TYPE", hint="write WINDOW_TYPE = 'TUMBLING'", location=location)
             return None
         if kind not in ("TUMBLING", "HOPPING", "SESSION"):
             hint = "write WINDOW_TYPE = 'TUMBLING', 'HOPPING' or 'SESSION'"
-            raise Refused(f"{kind} is not a window type", hint=hint, place=self.at("WINDOW_TYPE"))
+            raise Refused(f"{kind} is not a window type", hint=hint, location=self.at("WINDOW_TYPE"))
         if (kind == "SESSION") == bool(size):
             hint = "sessions have no size" if size else "write WINDOW_SIZE = '1 HOUR'"
-            place = self.given["WINDOW_SIZE"].at if size else self.at("WINDOW_TYPE")
-            raise Refused(f"WINDOW_SIZE {'is not for' if size else 'is missing for'} {kind}", hint=hint, place=place)
+            location = self.given["WINDOW_SIZE"].at if size else self.at("WINDOW_TYPE")
+            raise Refused(
+                f"WINDOW_SIZE {'is not for' if size else 'is missing for'} {kind}", hint=hint, location=location
+            )
         return WindowShape(kind, self._duration("WINDOW_SIZE", size) if size else None)
 
     def history(self, statement: ast.CreateSource) -> int | None:
@@ -167,7 +169,7 @@ class Options:
             return None
         if not statement.is_table or not statement.read_only:
             hint = "write CREATE SOURCE TABLE ... WITH (HISTORY = '7 DAYS')"
-            raise Refused("HISTORY is only for source tables", hint=hint, place=self.given["HISTORY"].at)
+            raise Refused("HISTORY is only for source tables", hint=hint, location=self.given["HISTORY"].at)
         return self._duration("HISTORY", text)
 
     def _duration(self, name: str, text: str) -> int:
@@ -175,10 +177,10 @@ class Options:
             found = to_ms(text.lower())
         except NotADuration as error:
             raise Refused(
-                f"{name} must be a duration, not {text!r}", hint="write '1 HOUR'", place=self.at(name)
+                f"{name} must be a duration, not {text!r}", hint="write '1 HOUR'", location=self.at(name)
             ) from error
         if found <= 0:
-            raise Refused(f"{name} must be positive, not {text!r}", hint="write '1 HOUR'", place=self.at(name))
+            raise Refused(f"{name} must be positive, not {text!r}", hint="write '1 HOUR'", location=self.at(name))
         return found
 
 
@@ -186,6 +188,6 @@ def _unknown(found: ast.Property, allowed: Sequence[str]) -> Refused:
     name = found.name
     if name in _OF_A_REGISTRY:
         hint = "leave it out: the columns of the statement are the schema"
-        return Refused(f"{name} needs a schema registry, which is not supported yet", hint=hint, place=found.at)
+        return Refused(f"{name} needs a schema registry, which is not supported yet", hint=hint, location=found.at)
     hint = _OTHERS.get(name) or closest(name, allowed) or f"the properties are {', '.join(allowed)}"
-    return Refused(f"WITH has no property {name}", hint=hint, place=found.at)
+    return Refused(f"WITH has no property {name}", hint=hint, location=found.at)

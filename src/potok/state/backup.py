@@ -67,7 +67,7 @@ class Manifest:
     metadata_keys: Mapping[str, bytes]
     files: tuple[ShardFile, ...]
     created_at_ms: int
-    place: str
+    location: str
 
     @property
     def cells(self) -> int:
@@ -78,7 +78,7 @@ class Manifest:
             "format": FORMAT,
             "query": self.query,
             "created_at_ms": self.created_at_ms,
-            "place": self.place,
+            "place": self.location,
             "entry": json.loads(self.entry.to_bytes()),
             "metadata": {name: base64.b64encode(value).decode() for name, value in self.metadata_keys.items()},
             "files": [asdict(file) for file in self.files],

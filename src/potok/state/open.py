@@ -26,16 +26,16 @@ def open_store(where: str | Path | Where, query: str, shard: int, *, create: boo
 
     >>> store = open_store("redis://localhost:6379/0", "stream-processor", 0)
     """
-    place = _where(where)
-    if place.kind == FILE:
-        return LmdbStore(shard_path(place, query, shard), create=create)
-    if place.kind == REDIS:
+    location = _where(where)
+    if location.kind == FILE:
+        return LmdbStore(shard_path(location, query, shard), create=create)
+    if location.kind == REDIS:
         from potok.state.redis.redis_store import RedisStore
 
-        return RedisStore(place, query, shard, create=create)
+        return RedisStore(location, query, shard, create=create)
     from potok.state.postgres.postgres_store import PostgresStore
 
-    return PostgresStore(place, query, shard, create=create)
+    return PostgresStore(location, query, shard, create=create)
 
 
 @contextmanager
@@ -47,53 +47,53 @@ def open_snapshots(
     The caller checks that they belong to one committed batch. With `frozen` they never change, even in a store that
     must copy the cells for that.
     """
-    place = _where(where)
+    location = _where(where)
     with ExitStack() as stack:
-        if place.kind == FILE:
-            paths = (shard_path(place, query, shard) for shard in range(shards))
+        if location.kind == FILE:
+            paths = (shard_path(location, query, shard) for shard in range(shards))
             yield [stack.enter_context(LmdbSnapshot(path)) for path in paths]
-        elif place.kind == REDIS:
+        elif location.kind == REDIS:
             from potok.state.redis.redis_snapshot import RedisSnapshot, frozen_snapshots
 
             if frozen:
-                yield stack.enter_context(frozen_snapshots(place, query, shards))
+                yield stack.enter_context(frozen_snapshots(location, query, shards))
             else:
-                yield [RedisSnapshot(place, query, shard) for shard in range(shards)]
+                yield [RedisSnapshot(location, query, shard) for shard in range(shards)]
         else:
             from potok.state.postgres.postgres_snapshot import postgres_snapshots
 
-            yield stack.enter_context(postgres_snapshots(place, query, shards))
+            yield stack.enter_context(postgres_snapshots(location, query, shards))
 
 
 def close_store(where: str | Path | Where, query: str, shard: int) -> None:
     """Close the files of a shard, so that they can be removed."""
-    place = _where(where)
-    if place.kind == FILE:
-        close_environment(shard_path(place, query, shard))
+    location = _where(where)
+    if location.kind == FILE:
+        close_environment(shard_path(location, query, shard))
 
 
 def remove_state(where: str | Path | Where, query: str) -> None:
     """Remove the cells of a query, of all shards."""
-    place = _where(where)
-    if place.kind == FILE:
-        directory = shard_path(place, query, 0).parent
+    location = _where(where)
+    if location.kind == FILE:
+        directory = shard_path(location, query, 0).parent
         for shard in directory.glob("*"):
             close_environment(shard)
         shutil.rmtree(directory, ignore_errors=True)
         with suppress(OSError):
             # Remove the directory with the cells, unless it holds other data of the query.
             directory.parent.rmdir()
-    elif place.kind == REDIS:
+    elif location.kind == REDIS:
         from potok.state.redis.redis_store import remove_shards
 
-        remove_shards(place, query)
+        remove_shards(location, query)
     else:
         from potok.state.postgres.schema import drop_state_tables
 
-        drop_state_tables(place, query)
+        drop_state_tables(location, query)
 
 
 def _where(where: str | Path | Where) -> Where:
-    place = where if isinstance(where, Where) else Where.of(where)
-    place.need_driver()
-    return place
+    location = where if isinstance(where, Where) else Where.of(where)
+    location.need_driver()
+    return location

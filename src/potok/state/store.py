@@ -75,24 +75,24 @@ def stored_stop(stop: bytes | None) -> bytes | None:
 class StateMissing(StateError):
     """State that does not exist."""
 
-    def __init__(self, place: object) -> None:
-        super().__init__(f"no state at {place}", hint="run the query once, or check its name and --broker")
+    def __init__(self, location: object) -> None:
+        super().__init__(f"no state at {location}", hint="run the query once, or check its name and --broker")
 
 
 class SnapshotGone(StateError):
     """A snapshot that this process closed to write or replace the files; a new read succeeds."""
 
-    def __init__(self, place: object) -> None:
-        super().__init__(f"the state at {place} was closed while it was read", hint="read again")
+    def __init__(self, location: object) -> None:
+        super().__init__(f"the state at {location} was closed while it was read", hint="read again")
 
 
 class StateBehind(StateError):
     """State without the writes of a committed batch: it was lost, or restored from an older copy."""
 
-    def __init__(self, place: object, found: Attempt | None, committed: Attempt) -> None:
+    def __init__(self, location: object, found: Attempt | None, committed: Attempt) -> None:
         there = "is missing" if found is None else f"ends with batch {found.batch}"
         super().__init__(
-            f"the state at {place} {there}, but batch {committed.batch} of the query was committed",
+            f"the state at {location} {there}, but batch {committed.batch} of the query was committed",
             hint=f"restore the lost state; or {REPAIR}",
         )
 
@@ -102,13 +102,13 @@ def check_not_behind(store: Store, committed: Attempt | None) -> None:
     if committed is not None:
         found = store.attempt()
         if found is None or found < committed:
-            raise StateBehind(store.place, found, committed)
+            raise StateBehind(store.location, found, committed)
 
 
 class Store(ABC):
     """The tables of one shard. Keys are in their stored form; a table that was never written is empty."""
 
-    place: str
+    location: str
     """The location of the shard, for messages."""
 
     @abstractmethod

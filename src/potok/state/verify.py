@@ -34,7 +34,7 @@ class DamagedShard:
     """A shard that cannot be read."""
 
     shard: int
-    place: str
+    location: str
     why: str
     hint: str
 
@@ -69,13 +69,13 @@ class Findings:
                 yield
 
 
-def verify(place: StateLocation, shards: int) -> Findings:
+def verify(location: StateLocation, shards: int) -> Findings:
     """Verify all cells of all shards, including those of the running batch; each shard in its own process."""
     found = Findings()
     for shard in range(shards):
-        where = str(shard_path(place.where, place.name, shard)) if place.where.kind == FILE else str(place)
+        where = str(shard_path(location.where, location.name, shard)) if location.where.kind == FILE else str(location)
         try:
-            for said in isolated(lambda shard=shard: _check_shard(place, shards, shard)):  # type: ignore[misc]
+            for said in isolated(lambda shard=shard: _check_shard(location, shards, shard)):  # type: ignore[misc]
                 found.cells += said["cells"]
                 found.bytes += said["bytes"]
                 found.damaged += [Damage(shard, table, bytes.fromhex(key)) for table, key in said["damaged"]]
@@ -84,14 +84,14 @@ def verify(place: StateLocation, shards: int) -> Findings:
     return found
 
 
-def _check_shard(place: StateLocation, shards: int, shard: int) -> Iterator[dict[str, Any] | None]:
+def _check_shard(location: StateLocation, shards: int, shard: int) -> Iterator[dict[str, Any] | None]:
     found = Findings()
-    if place.where.kind == FILE:
-        path = shard_path(place.where, place.name, shard)
+    if location.where.kind == FILE:
+        path = shard_path(location.where, location.name, shard)
         with LmdbSnapshot(path, whole=True) as snapshot:
             yield from _check_snapshot(found, shard, snapshot)
     else:
-        with place.snapshots(shards) as snapshots:
+        with location.snapshots(shards) as snapshots:
             yield from _check_snapshot(found, shard, snapshots[shard])
     yield {**asdict(found), "damaged": [(cell.table, cell.key.hex()) for cell in found.damaged]}
 

@@ -186,8 +186,8 @@ class Database:
             state = remote_state(self.broker, wanted) if runner is None else runner.state_of(wanted, members)
             status = members.get(wanted.query_id)
             pace = (0, 0.0) if status is None else (status.lag, status.records_per_second)
-            places = tuple(wanted.topology.source_topics), tuple(wanted.topology.sink_topics)
-            found.append(QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, *state, *places, *pace))
+            topics = tuple(wanted.topology.source_topics), tuple(wanted.topology.sink_topics)
+            found.append(QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, *state, *topics, *pace))
         return found
 
     def check(self) -> None:

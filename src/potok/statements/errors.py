@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from potok.errors import QueryError
-from potok.sql.errors import Place, Refused, similar
+from potok.sql.errors import Refused, SourceLocation, similar
 from potok.sql.types import quoted
 from potok.statements.messages import FEW
 
@@ -65,7 +65,7 @@ class UnknownQuery(Refused):
         left: The stream or table of this query, if the query was terminated.
     """
 
-    def __init__(self, query_id: str, known: Sequence[str], place: Place | None, *, left: str = "") -> None:
+    def __init__(self, query_id: str, known: Sequence[str], place: SourceLocation | None, *, left: str = "") -> None:
         if left:
             hint = f"it was terminated; CREATE OR REPLACE {quoted(left)} resumes it"
         elif near := _near(query_id, known):
@@ -73,7 +73,7 @@ class UnknownQuery(Refused):
         else:
             more = f" and {len(known) - FEW} more: SHOW QUERIES" if len(known) > FEW else ""
             hint = f"the queries are {', '.join(known[:FEW])}{more}" if known else "there are no queries"
-        super().__init__(f"there is no query {quoted(query_id)}", hint=hint, place=place)
+        super().__init__(f"there is no query {quoted(query_id)}", hint=hint, location=place)
 
 
 _OF_SOURCE = re.compile(r"(?:CSAS|CTAS|CST)_(.+?)(?:_[0-9]+)?")

@@ -37,8 +37,8 @@ class Frame:
         """Estimate the size in bytes."""
         return sum(size_of(column) for column in self.columns.values())
 
-    def take(self, places: np.ndarray[Any, Any] | pa.Array) -> Frame:
-        chosen = pa.array(places)
+    def take(self, indexes: np.ndarray[Any, Any] | pa.Array) -> Frame:
+        chosen = pa.array(indexes)
         return Frame({slot: column.take(chosen) for slot, column in self.columns.items()}, len(chosen))
 
     def where(self, condition: Typed, context: Context) -> Frame:
@@ -60,7 +60,7 @@ class Frame:
         return [compute(expression, self.columns, self.rows, context) for expression in expressions]
 
 
-def kept(frames: Iterable[Frame]) -> Iterator[Frame]:
+def retained(frames: Iterable[Frame]) -> Iterator[Frame]:
     """Yield the frames, reserving memory for all of them, because the caller keeps them."""
     for frame in frames:
         reserve(frame.size)
@@ -89,9 +89,12 @@ def table_frame(found: FoundRows, source: Source, alias: str, wanted: frozenset[
     """Convert rows of a table to a frame with the `wanted` slots."""
     columns: dict[str, pa.Array] = {}
     keys, bounds, values = found.keys, found.bounds, found.values
-    if source.kept is not None:
+    if source.stored_table is not None:
         stored = values.to_pylist() if isinstance(values, pa.Array) else values
-        keys, values = [source.kept.key(key) for key in keys], [source.kept.value(value) for value in stored]
+        keys, values = (
+            [source.stored_table.key(key) for key in keys],
+            [source.stored_table.value(value) for value in stored],
+        )
     if source.window is not None and not bounds:
         # The key of a windowed topic contains the window bounds.
         bounds = [(key["start"], key["end"]) for key in keys]

@@ -16,7 +16,7 @@ from potok.records.formats.registry import format_named
 from potok.records.schemas.declared_schema import declared_schema
 from potok.sql.analysis.scope import ROWTIME
 from potok.sql.catalog import Source, SourceColumn
-from potok.sql.errors import Place, Refused, UnknownName, closest
+from potok.sql.errors import Refused, SourceLocation, UnknownName, closest
 from potok.sql.expressions.check import check
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
@@ -40,7 +40,7 @@ class ValuesScope:
 
     def column(self, name: ast.Name) -> Typed:
         hint = f"write text in single quotes: '{name.name}'"
-        raise Refused(f"VALUES cannot refer to a column: {quoted(name.name)}", hint=hint, place=name.at)
+        raise Refused(f"VALUES cannot refer to a column: {quoted(name.name)}", hint=hint, location=name.at)
 
     def call(self, call: ast.Call) -> Typed | None:
         return None
@@ -50,7 +50,7 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
     """Append one record. Columns that are not listed are NULL. A table row with only its key is a delete."""
     if not properties.flag(INSERTS):
         hint = f"SET '{INSERTS}' = 'true'"
-        raise Refused("INSERT INTO ... VALUES is disabled", hint=hint, place=statement.at)
+        raise Refused("INSERT INTO ... VALUES is disabled", hint=hint, location=statement.at)
     source = writable(database, statement.name, statement.at)
     named = _named(source, statement)
     scope, context = ValuesScope(database.catalog.types), Context(now_ms=now_ms())
@@ -62,12 +62,12 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
             raise Refused(
                 f"{quoted(column.name)} cannot be computed: {reason}",
                 hint="check the expression and its arguments",
-                place=value.at,
+                location=value.at,
             )
         columns[column.name] = computed
     errors = _append(database.broker, source, columns, 1)
     for reason in errors.values():
-        raise Refused(reason, hint=f"DESCRIBE {quoted(source.name)} shows its columns", place=statement.at)
+        raise Refused(reason, hint=f"DESCRIBE {quoted(source.name)} shows its columns", location=statement.at)
     return Done("Inserted 1 row")
 
 
@@ -110,18 +110,18 @@ def _without_values(source: Source, rows: Sequence[Mapping[str, Any]], good: Seq
     return np.array([values.isdisjoint(name.strip("`").upper() for name in rows[row]) for row in good], np.bool_)
 
 
-def writable(database: Database, name: str, place: Place | None) -> Source:
+def writable(database: Database, name: str, location: SourceLocation | None) -> Source:
     """Return a stream or table by name; raise if it does not accept inserts."""
-    source = database.catalog.source(name, place)
+    source = database.catalog.source(name, location)
     if source.read_only:
         hint = "it was created with CREATE SOURCE"
-        raise Refused(f"{quoted(name)} is read-only", hint=hint, place=place)
+        raise Refused(f"{quoted(name)} is read-only", hint=hint, location=location)
     if source.window is not None:
         hint = "insert into the source of its query"
-        raise Refused(f"{quoted(name)} is windowed and does not accept inserts", hint=hint, place=place)
+        raise Refused(f"{quoted(name)} is windowed and does not accept inserts", hint=hint, location=location)
     if source.is_table and source.query:
         hint = "insert into the sources of that query"
-        raise Refused(f"table {quoted(name)} is written by query {source.query}", hint=hint, place=place)
+        raise Refused(f"table {quoted(name)} is written by query {source.query}", hint=hint, location=location)
     return source
 
 
@@ -137,22 +137,24 @@ def _named(source: Source, statement: ast.InsertValues) -> list[SourceColumn]:
     for index, name in enumerate(names):
         if name in names[:index]:
             hint = "name each column once"
-            raise Refused(f"column {quoted(name)} is listed twice", hint=hint, place=statement.at)
+            raise Refused(f"column {quoted(name)} is listed twice", hint=hint, location=statement.at)
         if name not in columns:
             raise _unknown(source, name, list(columns), statement.at)
     if len(names) != len(statement.values):
         hint = f"the columns are {', '.join(map(quoted, names))}"
         raise Refused(
-            f"{len(names)} columns and {len(statement.values)} values do not match", hint=hint, place=statement.at
+            f"{len(names)} columns and {len(statement.values)} values do not match", hint=hint, location=statement.at
         )
     return [columns[name] for name in names]
 
 
-def _unknown(source: Source, name: str, known: Sequence[str], place: Place) -> Refused | UnknownName:
+def _unknown(source: Source, name: str, known: Sequence[str], location: SourceLocation) -> Refused | UnknownName:
     if any(column.name == name for column in source.headers):
-        return Refused(f"{quoted(name)} is a HEADERS column and cannot be inserted", hint="leave it out", place=place)
+        return Refused(
+            f"{quoted(name)} is a HEADERS column and cannot be inserted", hint="leave it out", location=location
+        )
     hint = closest(name, known) or f"the columns are {', '.join(map(quoted, known))}"
-    return UnknownName(f"{quoted(source.name)} has no column {quoted(name)}", hint=hint, place=place)
+    return UnknownName(f"{quoted(source.name)} has no column {quoted(name)}", hint=hint, location=location)
 
 
 def _append(

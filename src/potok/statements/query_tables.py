@@ -10,7 +10,7 @@ from potok.log.broker import Broker
 from potok.settings import Settings
 from potok.snapshots.layout import TableLayout, load_layouts
 from potok.snapshots.progress import read_progress
-from potok.sql.catalog import Catalog, Kept, Source, SourceColumn, WindowShape
+from potok.sql.catalog import Catalog, Source, SourceColumn, StoredTable, WindowShape
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast
 from potok.sql.types import BIGINT, BOOLEAN, BYTES, DOUBLE, INT, VARCHAR, array, map_of, struct
@@ -56,7 +56,7 @@ class QueryTables(Database):
 
     def apply(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Done:
         hint = "change the program, and start it again"
-        raise Refused("tables of a program are defined by the program", hint=hint, place=parsed.at)
+        raise Refused("tables of a program are defined by the program", hint=hint, location=parsed.at)
 
     def queries(self) -> list[QueryInfo]:
         found = []
@@ -92,7 +92,7 @@ def _source(name: str, query: str, layout: TableLayout) -> Source:
     else:
         fields = [(VALUE, VARCHAR if value_type is None else sql_type(value_type))]
     key_name = KEY if all(field != KEY for field, _ in fields) else f"ROW{KEY}"
-    kept = Kept(
+    stored_table = StoredTable(
         layout.table,
         as_json if value_type is None else StoredRow(layout.table, tuple(fields), is_record),
         StoredValue(layout.table, shown_key),
@@ -101,7 +101,16 @@ def _source(name: str, query: str, layout: TableLayout) -> Source:
     )
     columns = (SourceColumn(key_name, shown_key, is_key=True), *(SourceColumn(*field) for field in fields))
     return Source(
-        name, True, columns, "", "sql_json", "sql_json", window=_window(layout), query=query, table_of=query, kept=kept
+        name,
+        True,
+        columns,
+        "",
+        "sql_json",
+        "sql_json",
+        window=_window(layout),
+        query=query,
+        table_of=query,
+        stored_table=stored_table,
     )
 
 

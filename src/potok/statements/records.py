@@ -63,7 +63,7 @@ class RecordReader:
         for header in self._source.headers:
             if header.name in self._names:
                 columns[header.name] = _headers(batch.column("headers"), header.header or "")
-        self._read_place(batch, partition, columns, bad)
+        self._read_position(batch, partition, columns, bad)
         slots = {slot_of(self._alias, name): column for name, column in columns.items()}
         frame, deletes, keys = Frame(slots, batch.num_rows), values.is_null(), batch.column("key")
         offsets = batch.column("offset")
@@ -92,7 +92,7 @@ class RecordReader:
         for column in source.keys:
             columns[column.name] = pc.struct_field(key, column.name) if len(source.keys) > 1 else key
 
-    def _read_place(
+    def _read_position(
         self, batch: pa.RecordBatch, partition: int, columns: dict[str, pa.Array], bad: dict[int, str]
     ) -> None:
         rows = batch.num_rows

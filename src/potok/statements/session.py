@@ -131,7 +131,7 @@ class SqlSession:
         was_known = self.variables.discard(statement.name)
         if statement.value is None and not was_known:
             hint = closest(statement.name, self.variables) or "SHOW VARIABLES lists the defined variables"
-            raise UnknownName(f"there is no variable {statement.name}", hint=hint, place=statement.at)
+            raise UnknownName(f"there is no variable {statement.name}", hint=hint, location=statement.at)
         if statement.value is None:
             return Done(f"Variable {statement.name} undefined")
         self.variables[statement.name] = statement.value
@@ -143,7 +143,7 @@ class SqlSession:
             text = path.read_text()
         except OSError as error:
             hint = "the path refers to the file system of this process"
-            raise Refused(f"the script cannot be read: {error}", hint=hint, place=statement.at) from error
+            raise Refused(f"the script cannot be read: {error}", hint=hint, location=statement.at) from error
         done = self.execute(text, properties)
         for executed in done:
             if isinstance(executed.result, Push):

@@ -161,8 +161,8 @@ def children_of(pages: Sequence[Page]) -> Array:
         begins = np.arange(0, len(words), len(words) // len(pages))
         counts = words[begins + 6].astype(np.int64) - HEADER.size >> 1
         before = np.cumsum(counts) - counts
-        places = np.arange(int(counts.sum())) + np.repeat(begins + 8 - before, counts)
-        starts = (words[places] >> 1) + np.repeat(begins, counts)
+        indexes = np.arange(int(counts.sum())) + np.repeat(begins + 8 - before, counts)
+        starts = (words[indexes] >> 1) + np.repeat(begins, counts)
     numbers: Array = words[starts] | words[starts + 1].astype(np.uint32) << 16
     return numbers
 

@@ -78,10 +78,10 @@ class _Inspection:
             return
         children = children_of([page]).tolist()
         keys = _branch_keys(page)
-        for place, child in enumerate(children):
+        for index, child in enumerate(children):
             # The first key of a branch page is not used.
-            bound = least if place == 0 else keys[place]
-            if place and _rank(bound, by_number) < _rank(least, by_number):
+            bound = least if index == 0 else keys[index]
+            if index and _rank(bound, by_number) < _rank(least, by_number):
                 raise PageDamage(f"branch page {number} is not in order")
             yield from self._below(child, depth - 1, bound, by_number)
 

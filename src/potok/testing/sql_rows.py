@@ -71,5 +71,5 @@ def _row(source: Source, record: LogRecord, key: Any, value: Any) -> SqlRow:
     columns = {names[0]: key} if len(names) == 1 else {name: (key or {}).get(name) for name in names}
     deleted = record.value is None
     columns |= {} if deleted else value or {}
-    place = (record.partition, record.offset, record.headers)
-    return SqlRow(columns, record.timestamp_ms, window, deleted, *place)
+    position = (record.partition, record.offset, record.headers)
+    return SqlRow(columns, record.timestamp_ms, window, deleted, *position)

@@ -78,9 +78,9 @@ def detail_of(node: Node) -> str:
     if isinstance(node, Aggregate):
         return f"{node.aggregation.kind}, {node.window}" if node.window else node.aggregation.kind
     if isinstance(node, StreamSource | TableSource):
-        told = f"value {node.value}; time: {node.timestamps.text}"
+        details = f"value {node.value}; time: {node.timestamps.text}"
         lifetime = str(getattr(node, "lifetime", ""))
-        return f"{told}; {lifetime}" if lifetime else told
+        return f"{details}; {lifetime}" if lifetime else details
     if isinstance(node, Process):
         stores = ", ".join(f"{name} ({store})" for name, store in node.stores)
         outputs = ", ".join(name for name, _ in node.channels)

@@ -21,7 +21,7 @@ class EmptyTopology(TopologyError):
         )
 
 
-class NothingKept(TopologyError):
+class NothingStored(TopologyError):
     """A topology with sources alone: no sink, no table, no action."""
 
     def __init__(self, name: str, at: Location | None) -> None:
@@ -74,7 +74,7 @@ def validate(topology: Topology) -> None:
         raise EmptyTopology(topology.name)
     _check_names(topology)
     if not any(node.stateful or isinstance(node, Sink | Foreach | Deliver | Agents) for node in topology):
-        raise NothingKept(topology.name, topology.sources[0].at)
+        raise NothingStored(topology.name, topology.sources[0].at)
     read = set(topology.source_topics)
     if topology.dead_letter_topic in read:
         raise ReadsItsOwnOutput(topology.dead_letter_topic, topology.sources[0].at)

@@ -21,7 +21,7 @@ class Recorded(Target):
         self.asked.append(parsed.text)
         match parsed.statement:
             case ast.Drop(name="NOTHING"):
-                raise UnknownName("there is no NOTHING", place=parsed.at).in_text(parsed.text)
+                raise UnknownName("there is no NOTHING", location=parsed.at).in_text(parsed.text)
             case ast.Query() if self._push is not None:
                 return self._push
             case ast.Define(name=name, value=str(value)):

@@ -178,7 +178,7 @@ def test_a_blueprint_stands_under_any_path_and_has_links(app: faust.App, tmp_pat
     answer = ask(route, parts={"user_id": "ann"})
     assert (route.path, route.name) == ("/people/{user_id}/", "users:detail")
     assert (answer.status, answer.headers["Location"]) == (302, "http://localhost:6066/people/a%2Fb/")
-    assert [(item.prefix, item.place) for item in app.web.files] == [("/people/files", tmp_path)]
+    assert [(item.prefix, item.path) for item in app.web.files] == [("/people/files", tmp_path)]
     assert app.web.url_for("users:detail", "http://shop.example", user_id=1) == "http://shop.example/people/1/"
 
 

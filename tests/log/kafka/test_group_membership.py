@@ -18,7 +18,7 @@ from log.waiting import until
 from potok.log.broker import Broker
 from potok.log.clients.consumer import Consumer
 from potok.log.errors import GroupHasMembers, PartitionsMovedError
-from potok.log.groups.membership import Place
+from potok.log.groups.membership import PartitionId
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.queues.queue import Queue
 from potok.log.queues.queue_state import QueueCounts
@@ -128,7 +128,7 @@ def test_offsets_cannot_be_set_from_outside_while_the_group_is_at_work(broker: B
 def test_a_member_that_asked_for_nothing_loses_its_partitions_and_cannot_commit(
     broker: Broker, topic: str, group: str, members: ExitStack
 ) -> None:
-    lost: list[Place] = []
+    lost: list[PartitionId] = []
     first = Consumer(
         broker, topic, group=group, start="earliest", max_pause=6, on_revoke=lambda places: lost.extend(places)
     )

@@ -10,7 +10,7 @@ import pytest
 
 from operators.core.chunks import items
 from potok.operators.aggregates.aggregates import change
-from potok.operators.tables.changes import pick, place, same, settle
+from potok.operators.tables.changes import pick, same, scatter, settle
 
 
 def changes(*rows: tuple[str, Any, Any]) -> Any:
@@ -35,8 +35,8 @@ def test_changes_of_different_keys_stay_as_they_are() -> None:
 @pytest.mark.parametrize("column", [[1, 2, 3], pa.array([1, 2, 3])], ids=["dynamic", "typed"])
 def test_columns_are_picked_and_placed(column: Any) -> None:
     assert items(pick(column, np.array([2, 0]))) == [3, 1]
-    assert items(place(column, np.array([0, 3, 4]), 5)) == [1, None, None, 2, 3]
-    assert place(column, np.arange(3), 3) is column
+    assert items(scatter(column, np.array([0, 3, 4]), 5)) == [1, None, None, 2, 3]
+    assert scatter(column, np.arange(3), 3) is column
 
 
 @pytest.mark.parametrize(

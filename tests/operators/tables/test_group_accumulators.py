@@ -34,7 +34,7 @@ def test_what_is_left_does_not_depend_on_what_has_been(kind: str, values: str) -
         else:
             there.append(random.choice(VALUES[values]))
             state = accumulator.add(state, None, there[-1])
-        state = load_state(dump_state(accumulator.kept(state)))
+        state = load_state(dump_state(accumulator.stored(state)))
     fresh = accumulator.start()
     random.shuffle(there)
     for value in there:

@@ -10,7 +10,7 @@ from potok.dead_letters.selection import Selection
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
-from potok.server.console.dead_letters import PER_REASON, SHOWN_CHARS, RecentLetters, shown
+from potok.server.console.dead_letters import PER_REASON, SHOWN_CHARS, RecentDeadLetters, shown
 
 TOPIC = "shop-dead-letters"
 
@@ -31,14 +31,14 @@ def letter(reason: str, offset: int, value: bytes | None = b"{}", error: str = "
 
 
 def test_a_query_without_dead_letters_has_none(broker: Broker) -> None:
-    assert RecentLetters(broker, "shop").latest() == []
+    assert RecentDeadLetters(broker, "shop").latest() == []
 
 
 def test_a_letter_says_what_where_and_why(broker: Broker) -> None:
     broker.create_topic(TOPIC)
     broker.append(TOPIC, [letter("decode", 42, b'{"amount": "a lot"}', "expected double")])
 
-    (found,) = RecentLetters(broker, "shop").latest()
+    (found,) = RecentDeadLetters(broker, "shop").latest()
 
     assert found["at"] > 0
     del found["at"]
@@ -50,7 +50,7 @@ def test_a_letter_says_what_where_and_why(broker: Broker) -> None:
 
 def test_letters_that_come_later_are_found_by_the_next_look_once(broker: Broker) -> None:
     broker.create_topic(TOPIC, 2)
-    letters = RecentLetters(broker, "shop")
+    letters = RecentDeadLetters(broker, "shop")
     broker.append(TOPIC, [letter("late", 1)], 0)
     assert [found["offset"] for found in letters.latest()] == [1]
 
@@ -62,7 +62,7 @@ def test_letters_that_come_later_are_found_by_the_next_look_once(broker: Broker)
 
 def test_a_flood_of_one_reason_does_not_hide_another(broker: Broker) -> None:
     broker.create_topic(TOPIC)
-    letters = RecentLetters(broker, "shop")
+    letters = RecentDeadLetters(broker, "shop")
     broker.append(TOPIC, [letter("error", 0)])
     letters.latest()
 
@@ -82,7 +82,7 @@ def test_a_value_is_cut_and_bytes_that_are_no_text_are_escaped() -> None:
 
 
 def test_letters_that_are_done_with_are_not_shown_and_not_counted(broker: Broker) -> None:
-    letters = RecentLetters(broker, "shop")
+    letters = RecentDeadLetters(broker, "shop")
     assert (letters.latest(), letters.open()) == ([], 0)
     broker.create_topic("orders", 4)
     broker.create_topic(TOPIC)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from potok.sql.errors import Place, Refused, TypeMistake
+from potok.sql.errors import Refused, SourceLocation, TypeMistake
 from potok.sql.expressions.check import check
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.nodes import Constant
@@ -19,7 +19,7 @@ from potok.sql.syntax.parse import parse_expression
 from potok.sql.types import BIGINT, INT
 from sql.columns import Columns, type_of
 
-AT = Place(3, 7, 2)
+AT = SourceLocation(3, 7, 2)
 
 
 def value_as(sql: str, to: str) -> Any:

@@ -6,12 +6,12 @@ from decimal import Decimal
 
 from hypothesis import strategies as st
 
-from potok.sql.errors import Place
+from potok.sql.errors import SourceLocation
 from potok.sql.syntax import ast
 from potok.sql.syntax.statements import EXTENDABLE, SHOWN
 from potok.sql.syntax.words import QUOTED_TO_BE_SURE, STATEMENTS
 
-AT = Place(1, 1)
+AT = SourceLocation(1, 1)
 SOME = {"min_size": 1, "max_size": 3}
 
 plain = st.sampled_from(

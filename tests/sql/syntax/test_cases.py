@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from potok.sql.errors import Place, SqlError
+from potok.sql.errors import SourceLocation, SqlError
 from potok.sql.syntax.parse import parse_expression, parse_script
 from potok.sql.syntax.statement_text import show_statement
 from potok.sql.syntax.text import show
@@ -39,4 +39,4 @@ def test_a_mistake_is_told_with_its_place(case: dict) -> None:
     error = caught.value
     assert error.message == case["message"]
     assert error.hint == case.get("hint", "")
-    assert error.place == Place(*case["at"])
+    assert error.place == SourceLocation(*case["at"])

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.errors import Place, SyntaxMistake
+from potok.sql.errors import SourceLocation, SyntaxMistake
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import Unparsed, parse_leniently, parse_script
 
@@ -62,7 +62,7 @@ def test_the_name_that_a_wrong_statement_was_to_make_is_known(text: str, name: s
 def test_a_mistake_in_the_last_statement_comes_before_its_missing_end() -> None:
     with pytest.raises(SyntaxMistake, match="no statement begins with SELCT") as caught:
         parse_script("SELECT a FROM o; SELCT")
-    assert (caught.value.hint, caught.value.place) == ("did you mean SELECT?", Place(1, 18, 5))
+    assert (caught.value.hint, caught.value.place) == ("did you mean SELECT?", SourceLocation(1, 18, 5))
     for text in ("SELECT a FROM o; SELECT a FROM o", "SELECT a FROM o; SELECT a FROM"):
         with pytest.raises(SyntaxMistake, match="the statement is not finished"):
             parse_script(text)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from potok.sql.errors import Place, SqlError, SyntaxMistake
+from potok.sql.errors import SourceLocation, SqlError, SyntaxMistake
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import is_complete, parse_expression, parse_script
 from sql.syntax.one_statement import parse_statement
 
-AT = Place(1, 1)
+AT = SourceLocation(1, 1)
 
 
 def test_a_script_of_orders_parses_from_first_to_last_statement() -> None:
@@ -26,7 +26,11 @@ def test_a_script_of_orders_parses_from_first_to_last_statement() -> None:
 
 def test_statements_know_their_lines_in_the_script() -> None:
     script = "-- first\nSHOW TABLES;\n\n  SHOW STREAMS; ;\n/* last */ DROP STREAM\n s;"
-    assert [parsed.at for parsed in parse_script(script)] == [Place(2, 1, 11), Place(4, 3, 12), Place(5, 12, 11)]
+    assert [parsed.at for parsed in parse_script(script)] == [
+        SourceLocation(2, 1, 11),
+        SourceLocation(4, 3, 12),
+        SourceLocation(5, 12, 11),
+    ]
 
 
 def test_the_text_of_a_statement_ends_with_a_semicolon_and_keeps_its_comments() -> None:
@@ -56,13 +60,13 @@ def test_and_binds_tighter_than_or() -> None:
 def test_each_part_of_an_expression_has_its_place() -> None:
     found = parse_expression("a +\n  f(b, 'x') * 2")
     assert isinstance(found, ast.Binary)
-    assert found.at == Place(1, 1, 3)
+    assert found.at == SourceLocation(1, 1, 3)
     product = found.right
     assert isinstance(product, ast.Binary)
-    assert product.at == Place(2, 3, 13)
+    assert product.at == SourceLocation(2, 3, 13)
     call = product.left
     assert isinstance(call, ast.Call)
-    assert [part.at for part in call.arguments] == [Place(2, 5, 1), Place(2, 8, 3)]
+    assert [part.at for part in call.arguments] == [SourceLocation(2, 5, 1), SourceLocation(2, 8, 3)]
 
 
 def test_equal_statements_are_equal_wherever_they_stand() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.errors import Place, Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.statements.errors import UnknownQuery
 from statements.playing import Play
 
@@ -183,6 +183,6 @@ def test_a_wrong_property_is_marked_itself(play: Play, statement: str, line: int
     play.do(SCRIPT)
     with pytest.raises(Refused) as caught:
         play.do(statement)
-    assert caught.value.place == Place(line, column, len(marked))
+    assert caught.value.place == SourceLocation(line, column, len(marked))
     text, below = str(caught.value).splitlines()[1:3]
     assert text[below.index("^") : below.rindex("^") + 1] == marked

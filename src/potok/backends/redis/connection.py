@@ -32,9 +32,9 @@ _guard = threading.Lock()
 class StateMayVanish(StateError):
     """A server that evicts keys when its memory is full."""
 
-    def __init__(self, place: str, policy: str) -> None:
+    def __init__(self, location: str, policy: str) -> None:
         super().__init__(
-            f"Redis at {place} evicts keys when its memory is full (maxmemory-policy {policy})",
+            f"Redis at {location} evicts keys when its memory is full (maxmemory-policy {policy})",
             hint="set maxmemory-policy noeviction on the server, or state is lost",
         )
 

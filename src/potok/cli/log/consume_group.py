@@ -12,7 +12,7 @@ from potok.log.errors import PartitionsMovedError
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
-    from potok.log.groups.membership import Place
+    from potok.log.groups.membership import PartitionId
     from potok.log.start import Start
     from potok.records.log_record import LogRecord
 
@@ -31,10 +31,16 @@ def consume_as_member(
     follow: bool,
 ) -> None:
     """Print records, then commit them; a record is never committed before it is written to stdout."""
-    shown: dict[Place, int] = {}
+    shown: dict[PartitionId, int] = {}
 
-    def begin(places: list[Place]) -> None:
-        shown.update({place: offset for place, offset in consumer.positions().items() if place in places})
+    def begin(topic_partitions: list[PartitionId]) -> None:
+        shown.update(
+            {
+                topic_partition: offset
+                for topic_partition, offset in consumer.positions().items()
+                if topic_partition in topic_partitions
+            }
+        )
 
     start: Start = "earliest" if from_beginning else "latest"
     consumer = Consumer(log, topic, group=group, start=start, until_end=not follow, on_assign=begin)
@@ -51,8 +57,8 @@ def consume_as_member(
                     _commit(consumer)
         except KeyboardInterrupt:
             # The interrupt may arrive after records were polled and before they were printed.
-            for place, offset in consumer.positions().items():
-                consumer.seek(*place, shown.get(place, offset))
+            for topic_partition, offset in consumer.positions().items():
+                consumer.seek(*topic_partition, shown.get(topic_partition, offset))
             _commit(consumer)
             raise
 

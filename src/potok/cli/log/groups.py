@@ -8,7 +8,7 @@ import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import note, print_json, print_table
-from potok.cli.state.offsets import place_of
+from potok.cli.state.offsets import offset_of
 from potok.clock import now_ms
 from potok.errors import PotokError
 
@@ -72,7 +72,7 @@ def show(context: typer.Context, group: Name, broker: Broker = None, as_json: Js
         raise NoSuchGroup(group)
     if as_json:
         members = [
-            {"member": one.member, "client": one.client, "partitions": [f"{t}:{p}" for t, p in one.places]}
+            {"member": one.member, "client": one.client, "partitions": [f"{t}:{p}" for t, p in one.topic_partitions]}
             for one in described.members
         ]
         print_json({"group": group, "members": members, "partitions": partitions, "queues": records})
@@ -180,7 +180,7 @@ def _moves(log: Log, group: str, to: str, topic: str | None, partition: int | No
         if partition is not None and partition not in ends:
             raise TopicNotFound(name, partition, len(ends))
         for part in sorted(ends) if partition is None else [partition]:
-            after = place_of(log, name, part, to)
+            after = offset_of(log, name, part, to)
             if not firsts[part] <= after <= ends[part]:
                 raise NotInTheLog(name, part, after, firsts[part], ends[part])
             moves.append({"topic": name, "partition": part, "before": before.get(name, {}).get(part), "after": after})

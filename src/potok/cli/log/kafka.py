@@ -67,8 +67,8 @@ def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_
     if as_json:
         print_json(_summary(found, server, ready=ready))
     elif found.is_up and not ready:
-        place = f"process {found.pid}, log {_shown(server.files.log)}"
-        typer.echo(f"starting at {found.url} ({place}); potok kafka up waits for it, potok kafka down stops it")
+        process = f"process {found.pid}, log {_shown(server.files.log)}"
+        typer.echo(f"starting at {found.url} ({process}); potok kafka up waits for it, potok kafka down stops it")
     elif found.is_up:
         typer.echo(f"up at {found.url} (Kafka {found.version}, process {found.pid}, log {_shown(server.files.log)})")
     else:
@@ -106,13 +106,13 @@ def _progress() -> Iterator[Callable[[str], None]]:
         return
     seen: dict[str, int] = {}
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         kind = line.partition(":")[0]
         seen[kind] = seen.get(kind, 0) + 1
         if seen[kind] % 10 == 1:
             note(line)
 
-    yield tell
+    yield report
 
 
 def _shown(path: Path) -> str:

@@ -30,7 +30,14 @@ def records_of(described: TopicDescription | PartitionDescription) -> int | str:
 def print_description(topic: TopicDescription) -> None:
     config = topic.config
     dirty = f"{topic.dirty_ratio:.0%}" if config.compacted else "-"
-    row = (topic.name, records_of(topic), show_bytes(size_of(topic)), kept(config), config.cleanup_policy, dirty)
+    row = (
+        topic.name,
+        records_of(topic),
+        show_bytes(size_of(topic)),
+        retention_text(config),
+        config.cleanup_policy,
+        dirty,
+    )
     print_table(
         ("topic", "records", "size", "kept", "cleanup", "dirty", "created (UTC)"),
         [(*row, instant(topic.created_at_ms))],
@@ -49,7 +56,7 @@ def print_description(topic: TopicDescription) -> None:
         note(f"old segments are archived in {config.archive}")
 
 
-def kept(config: TopicConfig) -> str:
+def retention_text(config: TopicConfig) -> str:
     """Render the retention of a topic."""
     if not config.expires:
         return "for ever"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from potok.cli.output import note, print_error, print_json
-from potok.cli.prompt.script import placed
+from potok.cli.prompt.script import located
 from potok.log.open import log_exists, open_broker
 from potok.redact import redact_url
 from potok.settings import Settings
@@ -26,7 +26,7 @@ def check_scripts(settings: Settings, scripts: Sequence[tuple[str, str]], *, as_
             found = SqlSession(database).check(text)
             wrong += len(found)
             for error in found:
-                _tell(placed(error, text, name), name, as_json=as_json)
+                _report(located(error, text, name), name, as_json=as_json)
             if not found and not as_json:
                 against = (
                     f", on the {len(known)} streams and tables of {redact_url(settings.broker)}"
@@ -53,11 +53,16 @@ def _looked_at(settings: Settings) -> Iterator[Database]:
             broker.close()
 
 
-def _tell(error: SqlError, name: str, *, as_json: bool) -> None:
+def _report(error: SqlError, name: str, *, as_json: bool) -> None:
     if not as_json:
         print_error(error)
         return
-    told: dict[str, Any] = {"file": name, "error": type(error).__name__, "message": error.message, "hint": error.hint}
+    document: dict[str, Any] = {
+        "file": name,
+        "error": type(error).__name__,
+        "message": error.message,
+        "hint": error.hint,
+    }
     if error.place is not None:
-        told |= {"line": error.place.line, "column": error.place.column, "length": error.place.length}
-    print_json(told)
+        document |= {"line": error.place.line, "column": error.place.column, "length": error.place.length}
+    print_json(document)

@@ -106,10 +106,10 @@ class Objects:
     row."""
 
     def done(self, text: str, result: Done) -> None:
-        told: dict[str, Any] = {"statement": text, "message": result.message}
-        told |= {"query_id": result.query_id} if result.query_id else {}
-        told |= {"command_id": result.command_id, "sequence": result.sequence} if result.command_id else {}
-        _write(told | _warnings(result.warnings))
+        document: dict[str, Any] = {"statement": text, "message": result.message}
+        document |= {"query_id": result.query_id} if result.query_id else {}
+        document |= {"command_id": result.command_id, "sequence": result.sequence} if result.command_id else {}
+        _write(document | _warnings(result.warnings))
 
     def rows(self, text: str, result: Rows) -> None:
         _write({"statement": text, "kind": result.kind, **_as_object(result)} | _warnings(result.warnings))
@@ -165,13 +165,13 @@ def _warn_all(warnings: Sequence[str]) -> None:
 
 
 def _as_object(result: Rows) -> dict[str, Any]:
-    told: dict[str, Any] = {"columns": _columns(result.columns)}
-    told["rows"] = RowWriter(result.columns).all_named(result.rows)
+    document: dict[str, Any] = {"columns": _columns(result.columns)}
+    document["rows"] = RowWriter(result.columns).all_named(result.rows)
     if result.details:
-        told["details"] = {
+        document["details"] = {
             heading: _as_object(value) if isinstance(value, Rows) else value for heading, value in result.details
         }
-    return told
+    return document
 
 
 def _columns(columns: Sequence[ResultColumn]) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from potok.errors import PotokError, SetupError
 from potok.redact import redact_url, remember, split_url
-from potok.sql.errors import Place, SqlError
+from potok.sql.errors import SourceLocation, SqlError
 
 CONNECT_S = 10.0
 
@@ -107,20 +107,20 @@ def _refusal(status: int, body: bytes) -> PotokError:
     if status == http.client.UNAUTHORIZED:
         return ServerRefused("this server answers only with a token", hint="give it with --token, or in POTOK_TOKEN")
     try:
-        told = json.loads(body)
+        response = json.loads(body)
     except ValueError:
-        told = {}
-    if not isinstance(told, dict) or not ("detail" in told or "message" in told):
+        response = {}
+    if not isinstance(response, dict) or not ("detail" in response or "message" in response):
         return ServerRefused(f"the server answers with status {status}", hint="is it a server of Potok?")
-    if "detail" not in told:
-        return refusal_of_ksql(told)
-    if "line" in told:
-        place = Place(told["line"], told["column"], told.get("length", 1))
-        return StatementRefused(told["detail"], hint=told.get("hint", ""), place=place)
-    return ServerRefused(told["detail"], hint=told.get("hint", ""))
+    if "detail" not in response:
+        return refusal_of_ksql(response)
+    if "line" in response:
+        location = SourceLocation(response["line"], response["column"], response.get("length", 1))
+        return StatementRefused(response["detail"], hint=response.get("hint", ""), location=location)
+    return ServerRefused(response["detail"], hint=response.get("hint", ""))
 
 
-def refusal_of_ksql(told: Mapping[str, Any]) -> PotokError:
+def refusal_of_ksql(response: Mapping[str, Any]) -> PotokError:
     """ksqlDB has no other place for a hint than the message, whose text says it all."""
-    message, _, hint = str(told.get("message", "")).partition("\n  hint: ")
+    message, _, hint = str(response.get("message", "")).partition("\n  hint: ")
     return ServerRefused(message, hint=hint)

@@ -46,7 +46,7 @@ class Here(Target):
         super().__init__()
         self._database, self._session = database, SqlSession(database)
         self._elsewhere, self._owns = not database.runs, False
-        self._place = redact_url(database.settings.broker)
+        self._address = redact_url(database.settings.broker)
         self._starting: Future[None] | None = None
         self.variables, self.properties = self._session.variables, self._session.properties
 
@@ -101,27 +101,27 @@ class Here(Target):
     def status(self) -> str:
         starting = self._starting
         if starting is not None and not starting.done():
-            return f"{self._place} · starting Spark"
+            return f"{self._address} · starting Spark"
         if starting is not None and isinstance(error := starting.exception(), PotokError):
-            return f"{self._place} · the queries do not run: {error.message}"
+            return f"{self._address} · the queries do not run: {error.message}"
         queries = self._database.queries()
         if not queries:
-            return self._place
+            return self._address
         if self._elsewhere:
-            return f"{self._place} · {counted(len(queries), 'query', 'queries')}, run by another process"
+            return f"{self._address} · {counted(len(queries), 'query', 'queries')}, run by another process"
         states = [query.state for query in queries]
-        told = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
+        state_text = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
         letters = sum(self.dead_letters().values())
         set_aside = f" · {counted(letters, 'dead letter')}" if letters else ""
-        return f"{self._place} · queries: {told}{set_aside}"
+        return f"{self._address} · queries: {state_text}{set_aside}"
 
     def dead_letters(self) -> Mapping[str, int]:
         found = {query: read_progress(self._database.broker, query) for query in self._database.catalog_state().queries}
         return {query: progress.dead_letters for query, progress in found.items() if progress is not None}
 
-    def letters_command(self, query: str) -> str:
-        command, given = super().letters_command(query), self._database.settings.broker
-        is_found = given == Settings.load().broker or given != self._place  # a URL with a password is not repeated
+    def dead_letters_command(self, query: str) -> str:
+        command, given = super().dead_letters_command(query), self._database.settings.broker
+        is_found = given == Settings.load().broker or given != self._address  # a URL with a password is not repeated
         return command if is_found else f"{command} --broker {shlex.quote(given)}"
 
     def close(self) -> None:

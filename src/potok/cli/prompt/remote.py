@@ -14,7 +14,7 @@ from potok.cli.prompt.background import in_background
 from potok.cli.prompt.http import Http, StatementRefused
 from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
 from potok.cli.prompt.target import Names, SourceNames, Target
-from potok.sql.errors import Place
+from potok.sql.errors import SourceLocation
 from potok.sql.syntax import ast
 from potok.statements.inspect.settings import set_property, show_variables
 from potok.statements.results import Done, Result, ResultColumn, Rows
@@ -43,7 +43,7 @@ class Remote(Target):
             case ast.SetProperty():
                 return set_property(self.properties, statement)
             case ast.Define():
-                return _kept(self.variables, statement.name, statement.value)
+                return _set_variable(self.variables, statement.name, statement.value)
             case ast.Show(what="VARIABLES"):
                 return show_variables(self.variables)
         self._asked = float("-inf")
@@ -114,14 +114,14 @@ class Remote(Target):
         assert isinstance(listed, Rows)
         return listed.as_dicts()
 
-    def letters_command(self, query: str) -> str:
-        return f"{super().letters_command(query)}, on the server"
+    def dead_letters_command(self, query: str) -> str:
+        return f"{super().dead_letters_command(query)}, on the server"
 
     def close(self) -> None:
         pass
 
 
-def _kept(variables: SessionVariables, name: str, value: str | None) -> Done:
+def _set_variable(variables: SessionVariables, name: str, value: str | None) -> Done:
     """Set a variable of this session; None removes it."""
     variables.discard(name)
     if value is None:
@@ -130,29 +130,29 @@ def _kept(variables: SessionVariables, name: str, value: str | None) -> Done:
     return Done(f"Variable '{name}' set to '{value}'")
 
 
-def _within(place: Place | None, start: Place) -> Place | None:
+def _within(location: SourceLocation | None, start: SourceLocation) -> SourceLocation | None:
     """A place in a statement as one in the text around it."""
-    if place is None:
+    if location is None:
         return None
-    column = place.column + start.column - 1 if place.line == 1 else place.column
-    return Place(place.line + start.line - 1, column, place.length)
+    column = location.column + start.column - 1 if location.line == 1 else location.column
+    return SourceLocation(location.line + start.line - 1, column, location.length)
 
 
-def result_of(told: Mapping[str, Any]) -> Result:
+def result_of(response: Mapping[str, Any]) -> Result:
     """A result that ends, from the form in which a server sends it."""
-    if told["kind"] == "done":
-        known = {name: told[name] for name in ("message", "command_id", "sequence", "query_id") if name in told}
-        return Done(**known, warnings=tuple(told.get("warnings", ())))
+    if response["kind"] == "done":
+        known = {name: response[name] for name in ("message", "command_id", "sequence", "query_id") if name in response}
+        return Done(**known, warnings=tuple(response.get("warnings", ())))
     columns = tuple(
-        ResultColumn(column["name"], type_named(column["type"]), column["key"]) for column in told["columns"]
+        ResultColumn(column["name"], type_named(column["type"]), column["key"]) for column in response["columns"]
     )
-    details = [(head, result_of(value) if isinstance(value, dict) else value) for head, value in told["details"]]
+    details = [(head, result_of(value) if isinstance(value, dict) else value) for head, value in response["details"]]
     return Rows(
-        told["kind"],
+        response["kind"],
         columns,
-        tuple(row_of(row, columns) for row in told["rows"]),
+        tuple(row_of(row, columns) for row in response["rows"]),
         tuple(details),
-        warnings=tuple(told.get("warnings", ())),
+        warnings=tuple(response.get("warnings", ())),
     )
 
 

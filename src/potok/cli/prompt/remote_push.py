@@ -70,11 +70,11 @@ class RemotePush(Push):
         self._lines.put(end)
 
     def _row(self, line: bytes) -> list[Row]:
-        told = json.loads(line, parse_float=Decimal)
-        if isinstance(told, list):
-            return [row_of(told, self.columns)]
-        if isinstance(told, dict) and "message" in told:
-            raise refusal_of_ksql(told)
+        response = json.loads(line, parse_float=Decimal)
+        if isinstance(response, list):
+            return [row_of(response, self.columns)]
+        if isinstance(response, dict) and "message" in response:
+            raise refusal_of_ksql(response)
         return []
 
     def _read(self) -> None:

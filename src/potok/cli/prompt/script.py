@@ -34,24 +34,24 @@ class Script:
     def __init__(self, target: Target, display: Display, *, settles: bool) -> None:
         self._target, self.display, self._settles = target, display, settles
         self._depth = 0
-        self._letters: dict[str, int] | None = None
+        self._dead_letters: dict[str, int] | None = None
 
     def run(self, text: str, file: str = "") -> None:
         """Raises what stopped it, with its place in the text; what came before has happened.
 
         Nothing is carried out of a text that cannot be parsed to its end.
         """
-        if self._letters is None:
-            self._letters = dict(self._target.dead_letters())
+        if self._dead_letters is None:
+            self._dead_letters = dict(self._target.dead_letters())
         try:
             statements = parse_script(text, self._target.variables)
         except SqlError as error:
-            raise placed(error, text, file) from None
+            raise located(error, text, file) from None
         for parsed in statements:
             try:
                 self._carry_out(parsed)
             except SqlError as error:
-                raise placed(error, text, file) from None
+                raise located(error, text, file) from None
 
     def _carry_out(self, parsed: ast.Parsed) -> None:
         if isinstance(parsed.statement, ast.RunScript):
@@ -68,11 +68,11 @@ class Script:
 
     def report_dead_letters(self) -> None:
         """Warn of dead letters since the last call."""
-        before, self._letters = self._letters or {}, dict(self._target.dead_letters())
-        for query, count in self._letters.items():
+        before, self._dead_letters = self._dead_letters or {}, dict(self._target.dead_letters())
+        for query, count in self._dead_letters.items():
             if count > before.get(query, 0):
-                told = counted(count - before.get(query, 0), "dead letter")
-                warn(f"{told} of query {query}: {self._target.letters_command(query)}")
+                count_text = counted(count - before.get(query, 0), "dead letter")
+                warn(f"{count_text} of query {query}: {self._target.dead_letters_command(query)}")
 
     def _show(self, parsed: ast.Parsed, result: Result) -> None:
         match result:
@@ -92,8 +92,8 @@ class Script:
                     shown.add(rows)
         shown.end(interrupted=interrupted.is_set())
         if push.left_out:
-            told = counted(push.left_out, "record")
-            warn(f"{told} could not be processed; SELECT * FROM KSQL_PROCESSING_LOG; shows why")
+            count_text = counted(push.left_out, "record")
+            warn(f"{count_text} could not be processed; SELECT * FROM KSQL_PROCESSING_LOG; shows why")
         if interrupted.is_set() and self._settles:
             raise KeyboardInterrupt
 
@@ -101,11 +101,11 @@ class Script:
         path = Path(statement.path)
         if self._depth == DEEPEST:
             hint = "does a script run itself?"
-            raise Refused(f"{DEEPEST} scripts run one another already", hint=hint, place=statement.at)
+            raise Refused(f"{DEEPEST} scripts run one another already", hint=hint, location=statement.at)
         try:
             text = read_text(path)
         except NoScript as error:
-            raise Refused(error.message, hint=error.hint, place=statement.at) from error
+            raise Refused(error.message, hint=error.hint, location=statement.at) from error
         self._depth += 1
         try:
             self.run(text, str(path))
@@ -120,12 +120,12 @@ def check_ends(text: str, file: str) -> None:
             statement = parsed.statement
             if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit):
                 hint = "leave it out, or make it a stream: CREATE STREAM name AS SELECT ..."
-                raise Refused("nobody would see what this gives", hint=hint, place=parsed.at)
+                raise Refused("nobody would see what this gives", hint=hint, location=parsed.at)
     except SqlError as error:
-        raise placed(error, text, file) from None
+        raise located(error, text, file) from None
 
 
-def placed(error: SqlError, text: str, file: str) -> SqlError:
+def located(error: SqlError, text: str, file: str) -> SqlError:
     """The error with its line in the whole text. What was told of a script that this one runs stays as it is."""
     if error.at is not None:
         return error

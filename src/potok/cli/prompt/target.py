@@ -63,7 +63,7 @@ class Target(ABC):
     def dead_letters(self) -> Mapping[str, int]:
         """Count the dead letters of each query that statements of this session could have caused."""
 
-    def letters_command(self, query: str) -> str:
+    def dead_letters_command(self, query: str) -> str:
         """Return the command that lists the dead letters of a query."""
         return shlex.join(["potok", "dead-letters", "list", "--query", query])
 

@@ -43,8 +43,8 @@ def _description(context: typer.Context, what: str, broker: str | None) -> Descr
     from potok.snapshots.tables import known_queries
     from potok.topology.describe import description_of
 
-    place, name = split(what)
-    if name or is_path(place):
+    source, name = split(what)
+    if name or is_path(source):
         return description_of(load_topology(what))
     stored: Description | None = None
     known: list[str] = []

@@ -34,8 +34,8 @@ def explain(program: Program, as_json: Json = False) -> None:
             print_json(step)
         return
     for step, (key, value) in zip(steps, short_types(topology), strict=True):
-        told = [f"{step['kind']}, {step['runs']}, level {_level(step)}", f"key {key}, value {value}", _how(step)]
-        print_paragraph(step["name"], [line for line in told if line])
+        details = [f"{step['kind']}, {step['runs']}, level {_level(step)}", f"key {key}, value {value}", _how(step)]
+        print_paragraph(step["name"], [line for line in details if line])
     native, shuffles = sum(step["runs"] == "native" for step in steps), max(step["level"] for step in steps)
     note(f"{native} of {len(steps)} steps run natively; a batch takes {shuffles} shuffle{'' if shuffles == 1 else 's'}")
 

@@ -114,13 +114,13 @@ def hosted(
     from potok.server.server import CannotListen, Server
 
     options = app.options
-    place = host or options.get("web_bind") or options.get("web_host") or DEFAULT_HOST
+    bind_host = host or options.get("web_bind") or options.get("web_host") or DEFAULT_HOST
     asked = options.get("web_port") if port is None else port
     database = app.statements.database
     try:
         server = Server(
             database,
-            place,
+            bind_host,
             DEFAULT_PORT if asked is None else int(asked),
             tokens=Tokens.load(tokens),
             origins=origins,

@@ -170,10 +170,10 @@ def panel(snapshot: Snapshot) -> Panel:
     uptime = show_time(snapshot["uptime_ms"]) if "uptime_ms" in snapshot else ""
     foot = "stopping at the end of the batch" if state == "stopping" else "" if state in _ENDED else "Ctrl-C stops"
     body = _grid(snapshot) if snapshot.get("batch") else _before_the_first_batch(state)
-    told = f"{state}, idle" if snapshot.get("idle") else state
+    state_text = f"{state}, idle" if snapshot.get("idle") else state
     if state == "waiting":
         foot = f"waiting to retry: {snapshot['error']}"
-    title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{told}[/] {uptime}".strip()
+    title = f"[bold]{escape(str(snapshot['query']))}[/] [{colour}]{state_text}[/] {uptime}".strip()
     return Panel(
         body, title=title, title_align="left", subtitle=escape(foot) or None, subtitle_align="left", border_style=colour
     )

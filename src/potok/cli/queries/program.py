@@ -36,17 +36,17 @@ _OWN_PACKAGE = Path(__file__).parents[2]
 class NoSuchProgram(PotokError):
     """The program is neither a file nor a module."""
 
-    def __init__(self, place: str, hint: str = "") -> None:
-        super().__init__(f'cannot find the program "{place}"', hint=hint or "name a Python file, for example shop.py")
+    def __init__(self, source: str, hint: str = "") -> None:
+        super().__init__(f'cannot find the program "{source}"', hint=hint or "name a Python file, for example shop.py")
 
 
 class BrokenProgram(PotokError):
     """The program raised while it was loaded."""
 
-    def __init__(self, place: str, error: BaseException, at: Location | None) -> None:
+    def __init__(self, source: str, error: BaseException, at: Location | None) -> None:
         line = linecache.getline(at.file, at.line).strip() if at else ""
         super().__init__(
-            f'"{place}" cannot be loaded: {type(error).__name__}: {getattr(error, "msg", None) or error}',
+            f'"{source}" cannot be loaded: {type(error).__name__}: {getattr(error, "msg", None) or error}',
             hint=f"the line is: {line}" if line else "",
             at=at,
         )
@@ -67,40 +67,40 @@ def load_topology(program: str) -> Topology:
 
 def load_program(program: str) -> tuple[Any, Topology]:
     """Return the object that `FILE[:name]` names, and its topology."""
-    place, name = split(program)
-    module = _load_file(place) if is_path(place) else _load_module(place)
-    with _blamed_on_the_program(place, Path(module.__file__ or ".").parent):
-        found = _named(module, place, name) if name else _only(module, place)
+    source, name = split(program)
+    module = _load_file(source) if is_path(source) else _load_module(source)
+    with _blamed_on_the_program(source, Path(module.__file__ or ".").parent):
+        found = _named(module, source, name) if name else _only(module, source)
         return found, _built(found, program)
 
 
-def load_functions(places: Iterable[str]) -> None:
+def load_functions(sources: Iterable[str]) -> None:
     """Load files or modules that define SQL functions."""
-    for place in places:
-        if is_path(place):
-            _load_file(place)
+    for source in sources:
+        if is_path(source):
+            _load_file(source)
         else:
-            _load_module(place)
+            _load_module(source)
 
 
 def split(program: str) -> tuple[str, str]:
     """Split `shop.py:builder` into ("shop.py", "builder")."""
-    place, colon, name = program.rpartition(":")
-    return (place, name) if colon and name.replace(".", "").isidentifier() else (program, "")
+    source, colon, name = program.rpartition(":")
+    return (source, name) if colon and name.replace(".", "").isidentifier() else (program, "")
 
 
-def is_path(place: str) -> bool:
-    return place.endswith(".py") or "/" in place or Path(place).exists()
+def is_path(source: str) -> bool:
+    return source.endswith(".py") or "/" in source or Path(source).exists()
 
 
-def _load_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
+def _load_file(source: str) -> ModuleType:
+    path = Path(source).expanduser().resolve()
     if not path.is_file():
-        raise NoSuchProgram(place, "it is a directory; name a file in it" if path.is_dir() else _similar(path))
+        raise NoSuchProgram(source, "it is a directory; name a file in it" if path.is_dir() else _similar(path))
     module = ModuleType(LOADED_AS)
     module.__file__ = str(path)
     sys.modules[LOADED_AS] = module
-    with _blamed_on_the_program(place, path.parent), _importing_from(path.parent):
+    with _blamed_on_the_program(source, path.parent), _importing_from(path.parent):
         # Compiled, not imported: cached bytecode may be stale within a second, and no cache file is left behind.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module
@@ -111,13 +111,13 @@ def _similar(path: Path) -> str:
     return closest(path.name, names)
 
 
-def _load_module(place: str) -> ModuleType:
-    with _blamed_on_the_program(place, Path.cwd()), _importing_from(Path.cwd()):
+def _load_module(source: str) -> ModuleType:
+    with _blamed_on_the_program(source, Path.cwd()), _importing_from(Path.cwd()):
         try:
-            return importlib.import_module(place)
+            return importlib.import_module(source)
         except ModuleNotFoundError as error:
-            if error.name is not None and f"{place}.".startswith(f"{error.name}."):
-                raise NoSuchProgram(place) from error
+            if error.name is not None and f"{source}.".startswith(f"{error.name}."):
+                raise NoSuchProgram(source) from error
             raise
 
 
@@ -136,11 +136,11 @@ def _importing_from(directory: Path) -> Iterator[None]:
 def _is_users(file: Path, directory: Path) -> bool:
     """Return whether a file belongs to the program; installed packages in a `.venv` next to it do not."""
     installed = (_OWN_PACKAGE, Path(sys.prefix), Path(sys.base_prefix))
-    return file.is_relative_to(directory) and not any(file.is_relative_to(place) for place in installed)
+    return file.is_relative_to(directory) and not any(file.is_relative_to(source) for source in installed)
 
 
 @contextmanager
-def _blamed_on_the_program(place: str, directory: Path) -> Iterator[None]:
+def _blamed_on_the_program(source: str, directory: Path) -> Iterator[None]:
     try:
         yield
     except PotokError:
@@ -149,10 +149,10 @@ def _blamed_on_the_program(place: str, directory: Path) -> Iterator[None]:
         missing = missing_package(error) if isinstance(error, ModuleNotFoundError) else None
         if missing is not None:
             raise missing from error
-        raise BrokenProgram(place, error, _place_of(error, directory)) from error
+        raise BrokenProgram(source, error, _location_of(error, directory)) from error
 
 
-def _place_of(error: BaseException, directory: Path) -> Location | None:
+def _location_of(error: BaseException, directory: Path) -> Location | None:
     """Return the innermost line of the user's code that led to the error."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return Location(error.filename, error.lineno)
@@ -177,27 +177,27 @@ def _topologies(module: ModuleType) -> dict[str, Any]:
     return {name: found[name] for name in unique.values()}
 
 
-def _only(module: ModuleType, place: str) -> Any:
+def _only(module: ModuleType, source: str) -> Any:
     found = _topologies(module)
     if not found:
         raise NoTopology(
-            f'there is no StreamsBuilder in "{place}"',
-            hint=f"create one at the top of the file, or name a function that returns one: {place}:build",
+            f'there is no StreamsBuilder in "{source}"',
+            hint=f"create one at the top of the file, or name a function that returns one: {source}:build",
         )
     if len(found) > 1:
         raise NoTopology(
-            f'there are several topologies in "{place}"',
-            hint=f"name one: {' or '.join(f'{place}:{name}' for name in found)}",
+            f'there are several topologies in "{source}"',
+            hint=f"name one: {' or '.join(f'{source}:{name}' for name in found)}",
         )
     return next(iter(found.values()))
 
 
-def _named(module: ModuleType, place: str, name: str) -> Any:
+def _named(module: ModuleType, source: str, name: str) -> Any:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            known = ", ".join(f"{place}:{known}" for known in _topologies(module))
-            raise NoTopology(f'there is no "{name}" in "{place}"', hint=f"there is {known}" if known else "")
+            known = ", ".join(f"{source}:{known}" for known in _topologies(module))
+            raise NoTopology(f'there is no "{name}" in "{source}"', hint=f"there is {known}" if known else "")
         found = getattr(found, part)
     return found() if callable(found) and not hasattr(found, "build") else found
 

@@ -29,10 +29,10 @@ class CapturedOutput:
         self._ended = False
 
     def __enter__(self) -> CapturedOutput:
-        self._kept = {output: os.dup(output) for output in OUTPUTS if os.isatty(output)}
+        self._saved = {output: os.dup(output) for output in OUTPUTS if os.isatty(output)}
         self._reader, self._writer = os.pipe()
         _flush()
-        for output in self._kept:
+        for output in self._saved:
             os.dup2(self._writer, output)
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -40,7 +40,7 @@ class CapturedOutput:
 
     def __exit__(self, *_: object) -> None:
         _flush()
-        for output, terminal in self._kept.items():
+        for output, terminal in self._saved.items():
             os.dup2(terminal, output)
             os.close(terminal)
         self._ended = True

@@ -26,31 +26,31 @@ _ALTERED = {
 }
 
 
-def as_object(query: str, letter: DeadLetter, fate: Fate) -> dict[str, Any]:
+def as_object(query: str, dead_letter: DeadLetter, fate: Fate) -> dict[str, Any]:
     """Return the original record as `potok consume --json` prints it, with its state."""
     from potok.records.log_record import LogRecord
 
-    headers = tuple((name, value or b"") for name, value in letter.headers)
-    position = (letter.topic, letter.partition, letter.offset)
-    record = LogRecord(letter.key, letter.value, letter.timestamp_ms, headers, *position)
+    headers = tuple((name, value or b"") for name, value in dead_letter.headers)
+    position = (dead_letter.topic, dead_letter.partition, dead_letter.offset)
+    record = LogRecord(dead_letter.key, dead_letter.value, dead_letter.timestamp_ms, headers, *position)
     return {
         "query": query,
-        "letter": show_place(letter),
+        "letter": show_position(dead_letter),
         "state": fate.value,
-        "set_aside_at_ms": letter.set_aside_at_ms,
-        "reason": letter.reason,
-        "step": letter.step,
-        "error": letter.error,
-        "replays": letter.replays,
-        "altered": letter.altered,
-        "topic": letter.topic,
+        "set_aside_at_ms": dead_letter.set_aside_at_ms,
+        "reason": dead_letter.reason,
+        "step": dead_letter.step,
+        "error": dead_letter.error,
+        "replays": dead_letter.replays,
+        "altered": dead_letter.altered,
+        "topic": dead_letter.topic,
         **record_as_object(record),
     }
 
 
-def print_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
+def print_dead_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
     """Print a list; a narrow terminal gets fewer columns, and `show` has the rest."""
-    rows = [dict(zip(_COLUMNS, _row(letter), strict=True)) for letter in found]
+    rows = [dict(zip(_COLUMNS, _row(dead_letter), strict=True)) for dead_letter in found]
     wanted = list(_COLUMNS)
     if console().width < _WIDE:
         apart = {name for name in ("query", "state") if len({row[name] for row in rows}) > 1}
@@ -58,37 +58,37 @@ def print_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
     print_table(wanted, ([row[name] for name in wanted] for row in rows))
 
 
-def print_letter(query: str, letter: DeadLetter, fate: Fate) -> None:
+def print_dead_letter(query: str, dead_letter: DeadLetter, fate: Fate) -> None:
     lines = {
         "query": query,
-        "letter": show_place(letter),
+        "letter": show_position(dead_letter),
         "state": fate.value,
-        "set aside": f"{show_instant(letter.set_aside_at_ms)} UTC",
-        "reason": letter.reason,
-        "step": letter.step,
-        "error": _safe(letter.error),
-        "record": _origin(letter),
-        "replayed": counted(letter.replays, "time") if letter.replays else "never",
-        "time": f"{show_instant(letter.timestamp_ms)} UTC ({letter.timestamp_ms})",
-        "key": _whole(letter.key),
-        "value": _whole(letter.value),
+        "set aside": f"{show_instant(dead_letter.set_aside_at_ms)} UTC",
+        "reason": dead_letter.reason,
+        "step": dead_letter.step,
+        "error": _safe(dead_letter.error),
+        "record": _origin(dead_letter),
+        "replayed": counted(dead_letter.replays, "time") if dead_letter.replays else "never",
+        "time": f"{show_instant(dead_letter.timestamp_ms)} UTC ({dead_letter.timestamp_ms})",
+        "key": _whole(dead_letter.key),
+        "value": _whole(dead_letter.value),
     }
-    if letter.altered:
-        lines["bytes"] = _ALTERED.get(letter.altered, letter.altered)
+    if dead_letter.altered:
+        lines["bytes"] = _ALTERED.get(dead_letter.altered, dead_letter.altered)
     for name, text in lines.items():
         console().print(f"{name + ':':<11} {text}", markup=False)
-    for name, value in letter.headers:
+    for name, value in dead_letter.headers:
         console().print(f"header:     {_safe(name)} = {_whole(value)}", markup=False)
 
 
 def replay_as_object(query: str, replay: Replay, *, done: bool) -> dict[str, Any]:
-    places = sorted(replay.appended.items())
+    positions = sorted(replay.appended.items())
     return {
         "query": query,
         "done": done,
         "letters": replay.letters,
         "records": replay.records,
-        "partitions": [{"topic": topic, "partition": part, "records": count} for (topic, part), count in places],
+        "partitions": [{"topic": topic, "partition": part, "records": count} for (topic, part), count in positions],
         "left": dict(replay.left),
     }
 
@@ -109,37 +109,43 @@ def print_replay(query: str, replay: Replay, *, done: bool) -> None:
 
 
 def print_purge(query: str, purge: Purge, *, done: bool) -> None:
-    letters = f'{counted(purge.letters, "dead letter")} of query "{query}"'
+    dead_letters = f'{counted(purge.letters, "dead letter")} of query "{query}"'
     if not done:
-        note(f"would purge {letters}; omit --dry-run to do so")
+        note(f"would purge {dead_letters}; omit --dry-run to do so")
         return
     removed = f"{counted(purge.removed, 'letter')} removed from the log" if purge.removed else "nothing to remove yet"
-    note(f"purged {letters}; {removed}")
+    note(f"purged {dead_letters}; {removed}")
 
 
-def show_place(letter: DeadLetter) -> str:
-    partition, offset = letter.place
+def show_position(dead_letter: DeadLetter) -> str:
+    partition, offset = dead_letter.place
     return f"{partition}:{offset}"
 
 
 def _row(found: tuple[str, DeadLetter, Fate]) -> tuple[str | int, ...]:
-    query, letter, fate = found
+    query, dead_letter, fate = found
     return (
         query,
-        show_place(letter),
-        show_instant(letter.set_aside_at_ms),
+        show_position(dead_letter),
+        show_instant(dead_letter.set_aside_at_ms),
         fate.value,
-        letter.replays,
-        letter.step,
-        letter.reason,
-        _shortened(_safe(letter.error)),
-        _origin(letter),
-        _shortened("null" if letter.value is None else show_bytes_of_record(letter.value[: _SHOWN_CHARS * 4])),
+        dead_letter.replays,
+        dead_letter.step,
+        dead_letter.reason,
+        _shortened(_safe(dead_letter.error)),
+        _origin(dead_letter),
+        _shortened(
+            "null" if dead_letter.value is None else show_bytes_of_record(dead_letter.value[: _SHOWN_CHARS * 4])
+        ),
     )
 
 
-def _origin(letter: DeadLetter) -> str:
-    return f"{letter.topic} {letter.partition}:{letter.offset}" if letter.topic else "made inside the query"
+def _origin(dead_letter: DeadLetter) -> str:
+    return (
+        f"{dead_letter.topic} {dead_letter.partition}:{dead_letter.offset}"
+        if dead_letter.topic
+        else "made inside the query"
+    )
 
 
 def _safe(text: str) -> str:

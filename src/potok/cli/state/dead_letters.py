@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 app = command_app(no_args_is_help=True, help="List, show, replay and purge the dead letters of a query.")
 
-Letters = Annotated[
+Positions = Annotated[
     list[str] | None,
     typer.Argument(metavar="[PARTITION:]OFFSET", help="Only these, as `list` shows them.", show_default=False),
 ]
@@ -37,7 +37,7 @@ Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those writ
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
 
 
-class NoSuchLetter(QueryError):
+class NoSuchDeadLetter(QueryError):
     """There is no dead letter at this position."""
 
 
@@ -46,7 +46,7 @@ class NoSuchReason(QueryError):
 
 
 @app.command("list")
-def list_letters(
+def list_dead_letters(
     context: typer.Context,
     query: QueryOption = None,
     reason: Reason = None,
@@ -68,15 +68,15 @@ def list_letters(
     with opened_log(context, broker) as log:
         boxes = [DeadLetters(log, name) for name in _queries(log, query)]
         for box in boxes:
-            letters = box.latest(limit, wanted, replayed=everything)
-            found += [(box.query, *pair) for pair in zip(letters, box.fates(letters), strict=True)]
+            dead_letters = box.latest(limit, wanted, replayed=everything)
+            found += [(box.query, *pair) for pair in zip(dead_letters, box.fates(dead_letters), strict=True)]
         counts = [] if as_json else [_counts(log, box) for box in boxes]
     if as_json:
         for each in found:
             print_json(display.as_object(*each))
         return
     if found:
-        display.print_letters(found)
+        display.print_dead_letters(found)
     for line in filter(None, counts):
         note(line)
     if not found:
@@ -86,7 +86,7 @@ def list_letters(
 @app.command()
 def show(
     context: typer.Context,
-    letter: Annotated[str, typer.Argument(metavar="[PARTITION:]OFFSET", help="As `list` shows it.")],
+    position: Annotated[str, typer.Argument(metavar="[PARTITION:]OFFSET", help="As `list` shows it.")],
     query: QueryOption = None,
     broker: Broker = None,
     as_json: Json = False,
@@ -96,18 +96,18 @@ def show(
 
     with opened_log(context, broker) as log:
         box = DeadLetters(log, chosen_query(log, query))
-        found = _found(box, letter)
+        found = _found(box, position)
         fate = box.fates([found])[0]
     if as_json:
         print_json(display.as_object(box.query, found, fate))
     else:
-        display.print_letter(box.query, found, fate)
+        display.print_dead_letter(box.query, found, fate)
 
 
 @app.command()
 def replay(
     context: typer.Context,
-    letters: Letters = None,
+    positions: Positions = None,
     query: QueryOption = None,
     reason: Reason = None,
     step: Step = None,
@@ -126,10 +126,10 @@ def replay(
     """
     from potok.dead_letters.dead_letters import DeadLetters
 
-    wanted = _wanted(letters, reason, step, topic, since, until)
+    wanted = _wanted(positions, reason, step, topic, since, until)
     with opened_log(context, broker) as log:
         box = DeadLetters(log, chosen_query(log, query))
-        _check(box, letters)
+        _check(box, positions)
         done = box.replay(wanted, dry_run=dry_run)
     if as_json:
         print_json(display.replay_as_object(box.query, done, done=not dry_run))
@@ -140,7 +140,7 @@ def replay(
 @app.command()
 def purge(
     context: typer.Context,
-    letters: Letters = None,
+    positions: Positions = None,
     query: QueryOption = None,
     reason: Reason = None,
     step: Step = None,
@@ -159,10 +159,10 @@ def purge(
     """
     from potok.dead_letters.dead_letters import DeadLetters
 
-    wanted = _wanted(letters, reason, step, topic, since, until)
+    wanted = _wanted(positions, reason, step, topic, since, until)
     with opened_log(context, broker) as log:
         box = DeadLetters(log, chosen_query(log, query))
-        _check(box, letters)
+        _check(box, positions)
         done = box.purge(wanted, replayed=everything, dry_run=True)
         if not dry_run:
             question = f'purge {counted(done.letters, "dead letter")} of query "{box.query}"?'
@@ -177,7 +177,7 @@ def purge(
 
 
 def _wanted(
-    letters: list[str] | None,
+    positions: list[str] | None,
     reason: str | None,
     step: str | None,
     topic: str | None,
@@ -190,7 +190,7 @@ def _wanted(
     if reason is not None and reason not in list(Reason):
         raise NoSuchReason(f'there is no reason "{reason}"', hint=f"use one of: {', '.join(Reason)}")
     since_ms, until_ms = (None if text is None else parse_instant(text) for text in (since, until))
-    return Selection(step, reason, topic, since_ms, until_ms, frozenset(map(_place, letters or ())))
+    return Selection(step, reason, topic, since_ms, until_ms, frozenset(map(_parse_position, positions or ())))
 
 
 def _queries(log: Log, given: str | None) -> list[str]:
@@ -210,27 +210,29 @@ def _counts(log: Log, box: DeadLetters) -> str:
     return f'query "{box.query}": {box.count():,} unresolved, {progress.dead_letters:,} in total: {reasons}'
 
 
-def _check(box: DeadLetters, letters: list[str] | None) -> None:
+def _check(box: DeadLetters, positions: list[str] | None) -> None:
     """Raise if one of the given positions has no dead letter."""
-    for letter in letters or ():
-        _found(box, letter)
+    for position in positions or ():
+        _found(box, position)
 
 
-def _found(box: DeadLetters, letter: str) -> DeadLetter:
+def _found(box: DeadLetters, position: str) -> DeadLetter:
     from potok.dead_letters.selection import Selection
 
-    found = list(box.letters(Selection(places=frozenset({_place(letter)})), replayed=True))
+    found = list(box.letters(Selection(places=frozenset({_parse_position(position)})), replayed=True))
     if not found:
         hint = "potok dead-letters list shows them"
-        raise NoSuchLetter(f'query "{box.query}" has no dead letter at {letter}', hint=hint)
+        raise NoSuchDeadLetter(f'query "{box.query}" has no dead letter at {position}', hint=hint)
     if len(found) > 1:
-        places = " or ".join(map(display.show_place, found))
-        raise NoSuchLetter(f"there are {len(found)} dead letters at offset {letter}", hint=f"use one of: {places}")
+        positions = " or ".join(map(display.show_position, found))
+        raise NoSuchDeadLetter(
+            f"there are {len(found)} dead letters at offset {position}", hint=f"use one of: {positions}"
+        )
     return found[0]
 
 
-def _place(letter: str) -> AnyPosition:
-    partition, colon, offset = letter.rpartition(":")
+def _parse_position(position: str) -> AnyPosition:
+    partition, colon, offset = position.rpartition(":")
     if not offset.isdigit() or (colon and not partition.isdigit()):
-        raise typer.BadParameter(f'"{letter}" is not OFFSET or PARTITION:OFFSET', param_hint="letter")
+        raise typer.BadParameter(f'"{position}" is not OFFSET or PARTITION:OFFSET', param_hint="letter")
     return (int(partition) if colon else None), int(offset)

@@ -21,10 +21,10 @@ app = command_app(no_args_is_help=True, help="Show and reset the offsets of a qu
 QueryName = Annotated[str | None, typer.Argument(metavar="[QUERY]", help="The query; optional if there is only one.")]
 
 
-PLACES = "earliest, latest, an offset, or a time: now, yesterday, 2h ago, 2026-05-01T12:30"
+POSITIONS = "earliest, latest, an offset, or a time: now, yesterday, 2h ago, 2026-05-01T12:30"
 
 
-class NotAPlace(QueryError):
+class InvalidPosition(QueryError):
     """The text is not an offset or a timestamp."""
 
 
@@ -95,20 +95,22 @@ def reset(
     from potok.runtime.operations import reset_offsets as repair
 
     if (to is None) == (not forget):
-        raise NotAPlace(
+        raise InvalidPosition(
             "the new offset is missing", hint="--to earliest, --to latest, --to 120, --to yesterday; or --forget"
         )
     if drop_state and keep_state:
-        raise NotAPlace("--drop-state and --keep-state exclude each other", hint="pass --drop-state or --keep-state")
+        raise InvalidPosition(
+            "--drop-state and --keep-state exclude each other", hint="pass --drop-state or --keep-state"
+        )
     with opened_log(context, broker) as log:
         name = chosen_query(log, query, option="")
         if forget:
             _forget(log, name, dry_run=dry_run)
             return
-        place = str(to)
+        position = str(to)
 
         def wanted() -> dict[str, dict[int, int]]:
-            return _wanted(log, name, place, topic, partition)
+            return _wanted(log, name, position, topic, partition)
 
         if dry_run:
             moves = repair.plan_moves(log, name, wanted())
@@ -136,18 +138,18 @@ def _wanted(log: Log, query: str, to: str, topic: str | None, partition: int | N
     assert entry is not None
     known = entry.offsets.topics
     if topic is not None and topic not in known:
-        raise NotAPlace(f'query "{query}" does not read "{topic}"', hint=f"it reads: {', '.join(sorted(known))}")
+        raise InvalidPosition(f'query "{query}" does not read "{topic}"', hint=f"it reads: {', '.join(sorted(known))}")
     check_topics(log, query, sorted(known), entry)
     chosen = [topic] if topic is not None else sorted(known)
     if partition is not None and not any(partition in known[name] for name in chosen):
-        raise NotAPlace(f"there is no partition {partition}", hint="potok offsets show lists them")
+        raise InvalidPosition(f"there is no partition {partition}", hint="potok offsets show lists them")
     return {
-        name: {part: place_of(log, name, part, to) for part in known[name] if partition in (None, part)}
+        name: {part: offset_of(log, name, part, to) for part in known[name] if partition in (None, part)}
         for name in chosen
     }
 
 
-def place_of(log: Log, topic: str, partition: int, to: str) -> int:
+def offset_of(log: Log, topic: str, partition: int, to: str) -> int:
     """Return the offset for `--to`: earliest, latest, an offset, or that of a timestamp."""
     if to == "earliest":
         return log.earliest_offsets(topic)[partition]
@@ -158,14 +160,16 @@ def place_of(log: Log, topic: str, partition: int, to: str) -> int:
     try:
         return log.offset_at(topic, partition, parse_instant(to))
     except UnknownInstant as error:
-        raise NotAPlace(f'"{to}" is not an offset or a time', hint=PLACES) from error
+        raise InvalidPosition(f'"{to}" is not an offset or a time', hint=POSITIONS) from error
 
 
 def _report(query: str, moves: list[Move], *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         for move in moves:
-            place = {"topic": move.topic, "partition": move.partition}
-            print_json({"query": query, **place, "before": move.before, "after": move.after, "done": not dry_run})
+            topic_partition = {"topic": move.topic, "partition": move.partition}
+            print_json(
+                {"query": query, **topic_partition, "before": move.before, "after": move.after, "done": not dry_run}
+            )
         return
     rows = ((move.topic, move.partition, move.before, move.after, move.after - move.before) for move in moves)
     print_table(("topic", "partition", "before", "after", "moves by"), rows)

@@ -161,7 +161,7 @@ def _print_findings(name: str, found: Findings, as_json: bool) -> None:
         print_json(facts | {"damaged": cells, "damaged_shards": shards})
         return
     for shard in found.shards:
-        note(f"shard {shard.shard} at {shard.place}: {shard.why}\n  hint: {shard.hint}")
+        note(f"shard {shard.shard} at {shard.location}: {shard.why}\n  hint: {shard.hint}")
     if damaged:
         print_table(("shard", "table", "key"), damaged[:MOST_DAMAGE])
     if len(damaged) > MOST_DAMAGE:

@@ -17,7 +17,7 @@ from potok.faust.build.plans import Plan, keep_together, once, plan_of
 from potok.faust.channel import Channel
 from potok.faust.records.fields import FieldDescriptor
 from potok.faust.replies import replies_topic, reply_failure
-from potok.faust.tables.agent_tables import beside_tables, put_in_place, source_name, waiting_for
+from potok.faust.tables.agent_tables import beside_tables, resolve_tables, source_name, waiting_for
 from potok.faust.tables.tables import Table
 from potok.faust.topic import Topic
 from potok.records.schemas.declared_schema import declared_schema
@@ -68,7 +68,7 @@ class Build:
         if spread:
             self._agent_group(SPREAD, spread, owned, rest, plans, spread=True)
         tables = {node.name: node for node in self._nodes if isinstance(node, AgentTable)}
-        self._nodes += put_in_place(self._waiting, tables)
+        self._nodes += resolve_tables(self._waiting, tables)
         return Topology(self._app.id, tuple(self._nodes))
 
     def _add(self, node: Any) -> Any:

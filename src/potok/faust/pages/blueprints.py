@@ -20,15 +20,15 @@ class Static:
     """A directory or a file below a path."""
 
     prefix: str
-    place: Path
+    path: Path
 
 
-def static_of(prefix: str, place: Path | str) -> Static:
+def static_of(prefix: str, file: Path | str) -> Static:
     """Return the files to serve; raise if they do not exist."""
-    path = Path(place).resolve()
+    path = Path(file).resolve()
     if not path.exists():
         raise TopologyError(
-            f'there is no file or directory "{place}" to serve at {prefix}',
+            f'there is no file or directory "{file}" to serve at {prefix}',
             hint="name an existing path, relative to the directory where the program is started",
             at=Location.of_caller(),
         )
@@ -69,8 +69,8 @@ class Blueprint:
         prefix = url_prefix or self.url_prefix or "/"
         for uri, handler, options in self.routes:
             app.page(joined(prefix, uri), **options)(handler)
-        for uri, place in self.files:
-            app.web.add_static(joined(prefix, uri), place)
+        for uri, file in self.files:
+            app.web.add_static(joined(prefix, uri), file)
 
     def cache(self, timeout: Any = None, **_: Any) -> Cache:
         return Cache(self.name, timeout)

@@ -35,8 +35,8 @@ class WebError(Exception):
     def problem(self) -> dict[str, Any]:
         """Return an RFC 9457 problem; clients of Faust read `error`."""
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).lower()
-        told = {"type": f"urn:potok:page:{words.replace(' ', '-')}", "title": words, "status": self.status}
-        return {**self.extra_context, **told, "detail": self.message, "error": self.message}
+        problem = {"type": f"urn:potok:page:{words.replace(' ', '-')}", "title": words, "status": self.status}
+        return {**self.extra_context, **problem, "detail": self.message, "error": self.message}
 
 
 class ServerError(WebError):

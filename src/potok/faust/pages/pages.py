@@ -34,8 +34,10 @@ class Pages(Web):
     def url(self) -> str:
         """Return the URL of the pages: the configured one, else the one they are or would be served at."""
         options = self.app.options
-        told = options.get("canonical_url") or self.served_at
-        return str(told or f"http://{options.get('web_host', 'localhost')}:{options.get('web_port', DEFAULT_PORT)}")
+        canonical = options.get("canonical_url") or self.served_at
+        return str(
+            canonical or f"http://{options.get('web_host', 'localhost')}:{options.get('web_port', DEFAULT_PORT)}"
+        )
 
     def add(self, path: str, handler: Any, methods: Sequence[str], base: type[View], name: str) -> None:
         if not path.startswith("/"):

@@ -32,9 +32,9 @@ class ValidationError(SchemaError):
     """A value that a field cannot have."""
 
     def __init__(self, model: type, reasons: dict[str, str]) -> None:
-        told = "; ".join(f'field "{name}": {why}' if name else why for name, why in reasons.items())
+        message = "; ".join(f'field "{name}": {why}' if name else why for name, why in reasons.items())
         super().__init__(
-            f"not a valid {model.__name__}: {told}", hint="send values that match the annotations of the record"
+            f"not a valid {model.__name__}: {message}", hint="send values that match the annotations of the record"
         )
         self.reasons = reasons
 
@@ -140,7 +140,7 @@ def converter(annotation: Any, *, coerce: bool = False, coercions: Coercions = N
     if origin is typing.Literal:
         return _literal(arguments)
     if origin is tuple and len(arguments) > 1 and arguments[1] is not Ellipsis:
-        return _places([converter(each, coerce=coerce, coercions=coercions) for each in arguments])
+        return _tuple_converter([converter(each, coerce=coerce, coercions=coercions) for each in arguments])
     if origin in _COLLECTIONS and arguments:
         return _items(_COLLECTIONS[origin], converter(arguments[0], coerce=coerce, coercions=coercions))
     if origin in _MAPPINGS and len(arguments) == 2:
@@ -301,7 +301,7 @@ def _literal(choices: tuple[Any, ...]) -> Convert:
     return read
 
 
-def _places(converts: list[Convert]) -> Convert:
+def _tuple_converter(converts: list[Convert]) -> Convert:
     def read(value: Any) -> Any:
         if not isinstance(value, list | tuple) or len(value) != len(converts):
             raise ValueError(f"{value!r} does not have {len(converts)} items"[:200])

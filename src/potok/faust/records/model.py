@@ -64,10 +64,10 @@ class Model(records.Record):
         if options.get("date_parser"):
             cls.__coercions__ = {**cls.__coercions__, datetime: instant_by(options["date_parser"])}
         cls.__tells_class__ = bool(options.get("include_metadata", cls.__tells_class__))
-        told = options.get("polymorphic_fields") or options.get("allow_blessed_key")
+        is_polymorphic = options.get("polymorphic_fields") or options.get("allow_blessed_key")
         given = cls.__given_fields__
-        told = told or cls.from_data.__func__ is not Model.from_data.__func__  # type: ignore[attr-defined]
-        cls.__own_way__ = bool(cls.__own_way__ or cls.__coerces__ or cls.__coercions__ or told or given)
+        is_polymorphic = is_polymorphic or cls.from_data.__func__ is not Model.from_data.__func__  # type: ignore[attr-defined]
+        cls.__own_way__ = bool(cls.__own_way__ or cls.__coerces__ or cls.__coercions__ or is_polymorphic or given)
         cls.__shaped__ = cls.__tells_class__ or any(field.exclude or field.output_name for field in given.values())
         annotations = annotations_of(cls)
         for name in annotations:
@@ -75,21 +75,21 @@ class Model(records.Record):
         cls.__record_fields__ = tuple(annotations)  # type: ignore[attr-defined]
 
     def __hash__(self) -> int:
-        return hash((type(self), *self._places()))
+        return hash((type(self), *self._field_values()))
 
     def __lt__(self, other: Self) -> bool:
-        return self._places() < other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() < other._field_values() if type(other) is type(self) else NotImplemented
 
     def __le__(self, other: Self) -> bool:
-        return self._places() <= other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() <= other._field_values() if type(other) is type(self) else NotImplemented
 
     def __gt__(self, other: Self) -> bool:
-        return self._places() > other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() > other._field_values() if type(other) is type(self) else NotImplemented
 
     def __ge__(self, other: Self) -> bool:
-        return self._places() >= other._places() if type(other) is type(self) else NotImplemented
+        return self._field_values() >= other._field_values() if type(other) is type(self) else NotImplemented
 
-    def _places(self) -> tuple[Any, ...]:
+    def _field_values(self) -> tuple[Any, ...]:
         return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     @classmethod
@@ -101,7 +101,7 @@ class Model(records.Record):
             return data
         if not isinstance(data, dict):
             raise ValidationError(cls, {"": f"{data!r} is not an object"[:200]})
-        if NAMESPACE in data and (model := _told_model(cls, data[NAMESPACE])) is not cls:
+        if NAMESPACE in data and (model := _tagged_model(cls, data[NAMESPACE])) is not cls:
             return model.from_data({name: value for name, value in data.items() if name != NAMESPACE})  # type: ignore[return-value]
         quick = quick_reader(cls)
         if quick is not None and (made := quick(data)) is not None:
@@ -144,8 +144,8 @@ class Model(records.Record):
         given = self.__given_fields__
         kept = [name for name in vars(self) if name not in given or not given[name].exclude]
         names = {name: (given[name].output_name or name) if name in given else name for name in kept}
-        told = {NAMESPACE: {"ns": self.__namespace__}} if self.__tells_class__ else {}
-        return {**{names[name]: getattr(self, name) for name in kept}, **told}
+        namespace = {NAMESPACE: {"ns": self.__namespace__}} if self.__tells_class__ else {}
+        return {**{names[name]: getattr(self, name) for name in kept}, **namespace}
 
     @classmethod
     def make_final(cls) -> None:
@@ -213,7 +213,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _told_model(declared: type[Model], note: Any) -> type[Model]:
+def _tagged_model(declared: type[Model], note: Any) -> type[Model]:
     """Return the class that plain data names, if it is one of the declared type."""
     found = model_named(str(note.get("ns"))) if isinstance(note, dict) else None
     return found if found is not None and issubclass(found, declared) else declared

@@ -58,7 +58,7 @@ def nested_fields(cls: type[Any]) -> dict[str, tuple[frozenset[type], Convert]]:
     known: dict[str, tuple[frozenset[type], Convert]] | None = vars(cls).get("__nested__")
     if known is None:
         hints = typing.get_type_hints(cls)
-        named = {name: frozenset(told_types(hints[name])) for name in getattr(cls, "__record_fields__", ())}
+        named = {name: frozenset(tagged_types(hints[name])) for name in getattr(cls, "__record_fields__", ())}
         readers = {name: read for name, read, _ in plan_of(cls)}
         known = {name: (kinds, readers[name]) for name, kinds in named.items() if kinds}
         setattr(cls, "__nested__", known)  # noqa: B010
@@ -73,13 +73,13 @@ def record_types(annotation: Any) -> Iterator[type[Any]]:
         yield from record_types(argument)
 
 
-def told_types(annotation: Any) -> Iterator[type]:
+def tagged_types(annotation: Any) -> Iterator[type]:
     """Return the record classes and the enums in an annotation."""
     yield from record_types(annotation)
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         yield annotation
     for argument in typing.get_args(annotation):
-        yield from (kind for kind in told_types(argument) if issubclass(kind, Enum))
+        yield from (kind for kind in tagged_types(argument) if issubclass(kind, Enum))
 
 
 _EXACT = (str, int, float, bool, list, dict)

@@ -23,13 +23,13 @@ class Schema:
 
     def options(self) -> dict[str, Any]:
         """Return the options of a topic."""
-        told = {
+        options = {
             "key_type": self.key_type,
             "value_type": self.value_type,
             "key_serializer": self.key_serializer,
             "value_serializer": self.value_serializer,
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in options.items() if value is not None}
 
     def dumps_key(self, app: Any, key: Any, **_: Any) -> bytes | None:
         return key_bytes(key)

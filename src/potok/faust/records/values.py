@@ -144,19 +144,19 @@ def _fields(record: Model) -> dict[str, Any]:
     return {name: _frozen(item, nested[name][0] if name in nested else NONE) for name, item in vars(record).items()}
 
 
-def _frozen(value: Any, told: frozenset[type] = NONE) -> Any:
-    """Return a value as data; records of the classes that are `told` by the context do not store their class."""
+def _frozen(value: Any, enums: frozenset[type] = NONE) -> Any:
+    """Return a value as data; records of the classes that are `enums` by the context do not store their class."""
     if type(value) in IMMUTABLE:
         return value
-    if isinstance(value, Enum) and type(value) in told:
+    if isinstance(value, Enum) and type(value) in enums:
         return value.value
     if isinstance(value, Model):
         fields = _fields(value)
-        return fields if type(value) in told else {**fields, NAMESPACE: {"ns": value.__namespace__}}
+        return fields if type(value) in enums else {**fields, NAMESPACE: {"ns": value.__namespace__}}
     if type(value) is dict:
-        return {key: _frozen(item, told) for key, item in value.items()}
+        return {key: _frozen(item, enums) for key, item in value.items()}
     if type(value) in (list, tuple, set):
-        return type(value)(_frozen(item, told) for item in value)
+        return type(value)(_frozen(item, enums) for item in value)
     return value
 
 

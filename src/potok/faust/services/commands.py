@@ -114,7 +114,7 @@ def _worker(app: App, parsed: argparse.Namespace) -> None:
     with _served(app, parsed):
         query = started(app, until_end=parsed.until_end)
         with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
-            _say(f'app "{app.id}" runs{_told(app)}; Ctrl-C stops it')
+            _say(f'app "{app.id}" runs{_describe(app)}; Ctrl-C stops it')
             wait_for(query)
     _say(f'app "{app.id}" has {"read all records" if parsed.until_end else "stopped"}')
 
@@ -124,13 +124,13 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _told(app: App) -> str:
+def _describe(app: App) -> str:
     """Return the number of running agents, tables and so on, as text."""
     timers = sum(timed.wait_s is not None for timed in app.timed)
     tasks = len(app.timed) - timers
     counts = {"agent": len(app.agents), "table": len(app.tables), "timer": timers, "task": tasks}
-    told = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count)
-    return f" ({told})" if told else ""
+    counted = ", ".join(f"{count} {what}{'' if count == 1 else 's'}" for what, count in counts.items() if count)
+    return f" ({counted})" if counted else ""
 
 
 @contextmanager

@@ -43,12 +43,12 @@ def next_time(text: str, after: datetime) -> datetime | None:
 
 def wait_for_cron(text: str, zone: Any = None) -> Callable[[], float | None]:
     """Return the seconds until the next time; None if there is none. UTC unless a zone is given."""
-    place = ZoneInfo(zone) if isinstance(zone, str) else zone or UTC
-    next_time(text, datetime.now(place))
+    local_zone = ZoneInfo(zone) if isinstance(zone, str) else zone or UTC
+    next_time(text, datetime.now(local_zone))
 
     def wait_s() -> float | None:
         now = datetime.now(UTC)
-        due = next_time(text, now.astimezone(place))
+        due = next_time(text, now.astimezone(local_zone))
         return None if due is None else (due - now).total_seconds()
 
     return wait_s

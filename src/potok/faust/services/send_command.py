@@ -62,13 +62,13 @@ async def _all(topic: Topic, record: dict[str, Any], parsed: argparse.Namespace)
     for number in range(parsed.repeat):
         if number and parsed.max_latency:
             await asyncio.sleep(random.uniform(min(parsed.min_latency, parsed.max_latency), parsed.max_latency))
-        print(_place(await topic.send(**record), as_json=parsed.json), flush=True)
+        print(_position(await topic.send(**record), as_json=parsed.json), flush=True)
 
 
-def _place(sent: Sent, *, as_json: bool) -> str:
+def _position(sent: Sent, *, as_json: bool) -> str:
     if as_json:
-        told = {"topic": sent.topic, "partition": sent.partition, "offset": sent.offset}
-        return orjson.dumps(told).decode()
+        position = {"topic": sent.topic, "partition": sent.partition, "offset": sent.offset}
+        return orjson.dumps(position).decode()
     return f"{sent.topic}, partition {sent.partition}, offset {sent.offset}"
 
 

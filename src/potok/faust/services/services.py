@@ -118,11 +118,11 @@ class Services:
     async def _all(self) -> None:
         begun = [service for service in self._services if await self._begun(service)]
         if self._app is not None:
-            await self._app.tell_started()
+            await self._app.send_started()
         tasks = [asyncio.ensure_future(self._repeat(timed)) for timed in self._timed]
         await self._ended.wait()
         if self._app is not None:
-            await self._app.tell_stopping()
+            await self._app.send_stopping()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -154,8 +154,8 @@ class Services:
         """Call a function once, with the app if it takes an argument."""
         try:
             takes_app = bool(signature(timed.work).parameters)
-            told: Awaitable[Any] | Any = timed.work(self._app) if takes_app else timed.work()
-            if isawaitable(told):
-                await told
+            result: Awaitable[Any] | Any = timed.work(self._app) if takes_app else timed.work()
+            if isawaitable(result):
+                await result
         except Exception:
             _logger.exception("%s failed", timed.name)

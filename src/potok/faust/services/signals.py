@@ -47,20 +47,20 @@ class Signal:
         if function in self._receivers:
             self._receivers.remove(function)
 
-    async def send(self, app: Any, **told: Any) -> None:
+    async def send(self, app: Any, **arguments: Any) -> None:
         """Call all connected functions. Exceptions are logged, and the remaining functions are called."""
         for receiver in self._receivers:
             try:
-                answer = receiver(app, **told)
+                answer = receiver(app, **arguments)
                 if isawaitable(answer):
                     await answer
             except Exception:
                 _logger.exception("%s: %s failed", self.name, getattr(receiver, "__name__", receiver))
 
-    def send_now(self, app: Any, **told: Any) -> None:
+    def send_now(self, app: Any, **arguments: Any) -> None:
         """Like `send`, where nothing can be awaited: async functions are refused."""
         for receiver in self._receivers:
-            answer = receiver(app, **told)
+            answer = receiver(app, **arguments)
             if isawaitable(answer):
                 if hasattr(answer, "close"):
                     answer.close()
@@ -77,7 +77,7 @@ class WithSignals:
         @property
         def log(self) -> Callable[[], Broker]: ...
 
-    def begin_signals(self) -> None:
+    def init_signals(self) -> None:
         self.on_before_configured = Signal("on_before_configured")
         self.on_configured = Signal("on_configured")
         self.on_after_configured = Signal("on_after_configured")
@@ -90,7 +90,7 @@ class WithSignals:
         self.on_before_shutdown = Signal("on_before_shutdown")
         self.on_produce_message = Signal("on_produce_message")
 
-    async def tell_started(self) -> None:
+    async def send_started(self) -> None:
         """Send the signals of a started query; methods of a subclass of the app are called too."""
         say_unheard()
         await self.on_worker_init.send(self)
@@ -102,7 +102,7 @@ class WithSignals:
             await self.on_started.send(self)
         await self._hooks("on_started")
 
-    async def tell_stopping(self) -> None:
+    async def send_stopping(self) -> None:
         if self.on_partitions_revoked.connected:
             await self.on_partitions_revoked.send(self, revoked=self.partitions())
         await self.on_before_shutdown.send(self)
@@ -121,7 +121,7 @@ class WithSignals:
             except Exception:
                 _logger.exception("%s of %s failed", name, type(self).__name__)
 
-    def tell_configured(self) -> None:
+    def send_configured(self) -> None:
         """Send the signals before the command line is run."""
         self.on_before_configured.send_now(self)
         self.on_configured.send_now(self, conf=getattr(self, "conf", None))

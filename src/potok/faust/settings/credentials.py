@@ -106,16 +106,16 @@ class SSLCredentials(Credentials):
     def options(self) -> Options:
         if self.context is not None:
             return _protocol("", self.context)
-        told = {"security.protocol": "SSL"}
-        places = [str(place) for place in (self.cafile, self.capath) if place is not None]
-        if len(places) + (self.cadata is not None) > 1:
+        options = {"security.protocol": "SSL"}
+        paths = [str(path) for path in (self.cafile, self.capath) if path is not None]
+        if len(paths) + (self.cadata is not None) > 1:
             raise CannotLogIn(
                 "the Kafka client reads certificates from one location",
                 hint="give one of cafile=, capath= and cadata=; a file may hold many certificates",
             )
-        if places:
-            return told | {"ssl.ca.location": places[0]}
-        return told if self.cadata is None else told | {"ssl.ca.pem": _pem(self.cadata)}
+        if paths:
+            return options | {"ssl.ca.location": paths[0]}
+        return options if self.cadata is None else options | {"ssl.ca.pem": _pem(self.cadata)}
 
 
 def options_of(credentials: Any, context: ssl.SSLContext | None = None) -> Options:
@@ -144,9 +144,9 @@ def _trust(context: ssl.SSLContext) -> Options:
     """Return the certificates that a context trusts. Its own certificate, if it has one, cannot be read from it."""
     if context.verify_mode is ssl.CERT_NONE:
         return {"enable.ssl.certificate.verification": "false"}
-    told = {"ssl.endpoint.identification.algorithm": "https" if context.check_hostname else "none"}
+    options = {"ssl.endpoint.identification.algorithm": "https" if context.check_hostname else "none"}
     known = context.get_ca_certs(binary_form=True)
-    return told | {"ssl.ca.pem": "".join(map(ssl.DER_cert_to_PEM_cert, known))} if known else told
+    return options | {"ssl.ca.pem": "".join(map(ssl.DER_cert_to_PEM_cert, known))} if known else options
 
 
 def _pem(data: str | bytes) -> str:

@@ -44,7 +44,7 @@ def waiting_for(nodes: Sequence[Node]) -> list[Node]:
     return found
 
 
-def put_in_place(nodes: Sequence[Node], tables: Mapping[str, Node]) -> list[Node]:
+def resolve_tables(nodes: Sequence[Node], tables: Mapping[str, Node]) -> list[Node]:
     """Return the same steps over the tables themselves."""
     known: dict[Node, Node] = {}
     made: list[Node] = []

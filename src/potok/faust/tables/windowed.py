@@ -117,7 +117,7 @@ class WindowedTable:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         held = value._entry if type(value) is HeldSet and value._table is self and value._key == key else None
-        if self._kept(key, value, held):
+        if self._store(key, value, held):
             return
         found = self.table.open()
         if found is None:
@@ -130,7 +130,7 @@ class WindowedTable:
             value = value._whole()
         self._put(found, key, value)
 
-    def _kept(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
+    def _store(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
         """Store what was changed in place, if there is nothing else to do."""
         running = context.current()
         found = None if running is None else running.tables.get(self.name)

@@ -21,12 +21,12 @@ from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord, records_of
 from potok.log.clients.consumer import Consumer
-from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Place
+from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, PartitionId
 from potok.log.log_start import OnLost
 from potok.log.start import Start
 
 T = TypeVar("T")
-Callback = Callable[[list[Place]], Awaitable[object] | object]
+Callback = Callable[[list[PartitionId]], Awaitable[object] | object]
 
 THREADS = 8
 """For all producers and consumers of the process: none of them has a thread while it waits."""
@@ -91,9 +91,9 @@ class AsyncConsumer:
         self._closed = False
         self._turn = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._pieces: Iterator[tuple[pa.RecordBatch, Place]] | None = None
+        self._pieces: Iterator[tuple[pa.RecordBatch, PartitionId]] | None = None
         self._ready: deque[ConsumedRecord] = deque()
-        self._place: Place = ("", 0)
+        self._topic_partition: PartitionId = ("", 0)
         self._expected = 0
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
@@ -125,11 +125,11 @@ class AsyncConsumer:
         """Go on at `offset` of one partition that this consumer reads."""
         await self._call(lambda consumer: consumer.seek(topic, partition, offset))
 
-    async def positions(self) -> dict[Place, int]:
+    async def positions(self) -> dict[PartitionId, int]:
         """The next offset of each partition that this consumer reads."""
         return await self._call(Consumer.positions)
 
-    async def assignment(self) -> list[Place]:
+    async def assignment(self) -> list[PartitionId]:
         """The partitions that this consumer reads: all of its topics, or its share of the group's."""
         return await self._call(Consumer.assignment)
 
@@ -188,11 +188,11 @@ class AsyncConsumer:
         if not self._ready:
             return None
         positions = self._opened._at.next
-        if positions.get(self._place) != self._expected:
+        if positions.get(self._topic_partition) != self._expected:
             self._ready.clear()
             return None
         record = self._ready.popleft()
-        positions[self._place] = self._expected = record.offset + 1
+        positions[self._topic_partition] = self._expected = record.offset + 1
         return record
 
     def _read_piece(self, consumer: Consumer) -> bool:
@@ -204,9 +204,9 @@ class AsyncConsumer:
             self._pieces = self._pieces or consumer._available(self._batch_records)
             found = next(self._pieces, None)
             if found is not None:
-                batch, self._place = found
-                self._expected = consumer._at.next[self._place]
-                self._ready.extend(records_of(batch, self._place))
+                batch, self._topic_partition = found
+                self._expected = consumer._at.next[self._topic_partition]
+                self._ready.extend(records_of(batch, self._topic_partition))
                 return True
             self._pieces = None
             if began:
@@ -233,17 +233,17 @@ class AsyncConsumer:
             self._consumer = self._make()
         return work(self._consumer)
 
-    def _callback(self, given: Callback | None) -> Callable[[list[Place]], object] | None:
+    def _callback(self, given: Callback | None) -> Callable[[list[PartitionId]], object] | None:
         if given is None or not inspect.iscoroutinefunction(given):
             return given
 
-        async def called(places: list[Place]) -> object:
+        async def called(topic_partitions: list[PartitionId]) -> object:
             _in_callback.set(True)
-            return await given(places)
+            return await given(topic_partitions)
 
-        def from_thread(places: list[Place]) -> object:
+        def from_thread(topic_partitions: list[PartitionId]) -> object:
             assert self._loop is not None
-            return asyncio.run_coroutine_threadsafe(called(places), self._loop).result()
+            return asyncio.run_coroutine_threadsafe(called(topic_partitions), self._loop).result()
 
         return from_thread
 

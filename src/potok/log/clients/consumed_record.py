@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from potok.log.groups.membership import Place
+from potok.log.groups.membership import PartitionId
 from potok.records.log_record import LogRecord
 
 
@@ -27,11 +27,18 @@ class ConsumedRecord(LogRecord):
         return None if self.key is None else self.key.decode()
 
 
-def records_of(batch: pa.RecordBatch, place: Place) -> Iterator[ConsumedRecord]:
+def records_of(batch: pa.RecordBatch, topic_partition: PartitionId) -> Iterator[ConsumedRecord]:
     """Yield the rows of a batch of READ_SCHEMA, read from a topic partition."""
     keys, values, times, ingested, headers, offsets = (column.to_pylist() for column in batch.columns)
     for row in range(len(batch)):
         listed = tuple((item["name"], item["value"]) for item in headers[row] or ())
         yield ConsumedRecord(
-            keys[row], values[row], times[row], listed, place[0], place[1], offsets[row], ingested[row]
+            keys[row],
+            values[row],
+            times[row],
+            listed,
+            topic_partition[0],
+            topic_partition[1],
+            offsets[row],
+            ingested[row],
         )

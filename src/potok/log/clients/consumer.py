@@ -17,7 +17,7 @@ from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord, records_of
 from potok.log.clients.positions import Positions
 from potok.log.errors import OffsetOutOfRange, PartitionsMovedError, TopicNotFound
-from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Membership, Place
+from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Membership, PartitionId
 from potok.log.log_start import LogStart, OnLost
 from potok.log.open import open_broker
 from potok.log.start import Start, start_offsets
@@ -64,8 +64,8 @@ class Consumer:
         until_end: bool = False,
         batch_records: int = 10_000,
         on_lost: OnLost = "stop",
-        on_assign: Callable[[list[Place]], object] | None = None,
-        on_revoke: Callable[[list[Place]], object] | None = None,
+        on_assign: Callable[[list[PartitionId]], object] | None = None,
+        on_revoke: Callable[[list[PartitionId]], object] | None = None,
         lease: Duration = DEFAULT_LEASE_MS / 1000,
         max_pause: Duration = DEFAULT_MAX_PAUSE_MS / 1000,
     ) -> None:
@@ -96,14 +96,14 @@ class Consumer:
         """Yield every record as it arrives; forever, unless `until_end`."""
         while True:
             found = False
-            for batch, place in self._available(self._batch_records):
+            for batch, topic_partition in self._available(self._batch_records):
                 found = True
-                expected = self._at.next[place]
-                for record in records_of(batch, place):
+                expected = self._at.next[topic_partition]
+                for record in records_of(batch, topic_partition):
                     self._refresh()
-                    if self._at.next.get(place) != expected:
+                    if self._at.next.get(topic_partition) != expected:
                         break  # the caller has called seek(), or the partition was revoked
-                    self._at.next[place] = expected = record.offset + 1
+                    self._at.next[topic_partition] = expected = record.offset + 1
                     yield record
             if found:
                 continue
@@ -118,9 +118,9 @@ class Consumer:
         """Return available records, at most `max_records`; wait up to `timeout` seconds for the first."""
         found: list[ConsumedRecord] = []
         self._wait(to_seconds(timeout))
-        for batch, place in self._available(max_records):
-            found += records_of(batch.slice(0, max_records - len(found)), place)
-            self._at.next[place] = found[-1].offset + 1
+        for batch, topic_partition in self._available(max_records):
+            found += records_of(batch.slice(0, max_records - len(found)), topic_partition)
+            self._at.next[topic_partition] = found[-1].offset + 1
             if len(found) >= max_records:
                 break
         return found
@@ -157,12 +157,12 @@ class Consumer:
             raise TopicNotFound(topic, partition, self.broker.partitions(topic))
         self._at.next[topic, partition] = offset
 
-    def positions(self) -> dict[Place, int]:
+    def positions(self) -> dict[PartitionId, int]:
         """The next offset of each partition of this consumer."""
         self._refresh()
         return dict(self._at.next)
 
-    def assignment(self) -> list[Place]:
+    def assignment(self) -> list[PartitionId]:
         """The partitions of this consumer: all of its topics, or those assigned by its group."""
         return sorted(self.positions())
 
@@ -208,38 +208,40 @@ class Consumer:
         finally:
             self._refreshing = False
 
-    def _available(self, limit: int) -> Iterator[tuple[pa.RecordBatch, Place]]:
+    def _available(self, limit: int) -> Iterator[tuple[pa.RecordBatch, PartitionId]]:
         """Yield a chunk of each partition in turn, so that a long one does not delay the others."""
         limit = min(limit, self._batch_records)
         self._refresh()
         self._at.pass_gaps()
         ends = self._ends or self.broker.end_offsets_of(self.topics)
-        for place in list(self._at.next):
+        for topic_partition in list(self._at.next):
             found = False
             # Offsets may have no record: compaction and Kafka's transactions leave gaps.
-            while not found and self._at.next.get(place, 0) < ends[place[0]].get(place[1], 0):
-                for batch in self._chunk(place, limit, ends[place[0]][place[1]]):
+            while not found and self._at.next.get(topic_partition, 0) < ends[topic_partition[0]].get(
+                topic_partition[1], 0
+            ):
+                for batch in self._chunk(topic_partition, limit, ends[topic_partition[0]][topic_partition[1]]):
                     found = True
-                    yield batch, place
+                    yield batch, topic_partition
 
-    def _chunk(self, place: Place, limit: int, end: int) -> Iterator[pa.RecordBatch]:
+    def _chunk(self, topic_partition: PartitionId, limit: int, end: int) -> Iterator[pa.RecordBatch]:
         """Yield the next `limit` offsets of a partition; the position is after them if the caller consumed all
         records."""
-        position = self._at.next[place]
+        position = self._at.next[topic_partition]
         end = min(end, position + limit)
         try:
-            for batch in filter(len, self.broker.read(*place, position, end)):
+            for batch in filter(len, self.broker.read(*topic_partition, position, end)):
                 yield batch
                 position = batch.column("offset")[-1].as_py() + 1
-                if self._at.next.get(place) != position:
+                if self._at.next.get(topic_partition) != position:
                     return  # the caller has called seek(), or stopped
         except OffsetOutOfRange:
             self._at.log_start.check_next()
             self._at.pass_gaps()
-            if self._at.next.get(place) == position:
+            if self._at.next.get(topic_partition) == position:
                 raise
-        if self._at.next.get(place) == position:
-            self._at.next[place] = end
+        if self._at.next.get(topic_partition) == position:
+            self._at.next[topic_partition] = end
 
     def _wait(self, timeout: float | None) -> None:
         """Wait until there is something to read, or the timeout is over."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from potok.log.broker import Broker
-from potok.log.groups.membership import Place
+from potok.log.groups.membership import PartitionId
 from potok.log.log_start import LogStart
 
-PartitionCallback = Callable[[list[Place]], object]
+PartitionCallback = Callable[[list[PartitionId]], object]
 
 
 class Positions:
@@ -38,14 +38,14 @@ class Positions:
         self._begin = begin
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
-        self.next: dict[Place, int] = {}
-        self.initial: dict[Place, int] = {}
+        self.next: dict[PartitionId, int] = {}
+        self.initial: dict[PartitionId, int] = {}
 
-    def assigned(self, places: Sequence[Place]) -> None:
-        for topic in sorted({topic for topic, _ in places}):
+    def assigned(self, topic_partitions: Sequence[PartitionId]) -> None:
+        for topic in sorted({topic for topic, _ in topic_partitions}):
             committed = {} if self._group is None else self._broker.committed(self._group, topic)
             firsts = self.log_start.first_offsets(topic)
-            for partition in (number for name, number in places if name == topic):
+            for partition in (number for name, number in topic_partitions if name == topic):
                 if partition in committed:
                     self.next[topic, partition] = committed[partition]
                 else:
@@ -55,16 +55,16 @@ class Positions:
                     self.next[topic, partition] = self.initial[topic, partition] = begin
         self.log_start.check_next()
         if self._on_assigned is not None:
-            self._on_assigned(list(places))
+            self._on_assigned(list(topic_partitions))
 
-    def revoked(self, places: Sequence[Place]) -> None:
+    def revoked(self, topic_partitions: Sequence[PartitionId]) -> None:
         try:
             if self._on_revoked is not None:
-                self._on_revoked(list(places))
+                self._on_revoked(list(topic_partitions))
         finally:
-            for place in places:
-                self.next.pop(place, None)
-                self.initial.pop(place, None)
+            for topic_partition in topic_partitions:
+                self.next.pop(topic_partition, None)
+                self.initial.pop(topic_partition, None)
 
     def pass_gaps(self) -> None:
         """Move the positions whose records were deleted, or raise `FellBehindError`."""

@@ -107,9 +107,9 @@ class Producer:
         """Append all pending records; durable when this returns."""
         with self._lock:
             self._failed = False
-            for place, records in list(self._waiting.items()):
-                self.broker.append(place[0], records, place[1])
-                del self._waiting[place]
+            for topic_partition, records in list(self._waiting.items()):
+                self.broker.append(topic_partition[0], records, topic_partition[1])
+                del self._waiting[topic_partition]
                 self._count -= len(records)
             self._bytes = 0
 
@@ -160,7 +160,7 @@ class Producer:
         kind."""
         if partition is not None:
             return (topic, None) in self._waiting
-        return any(place[0] == topic and place[1] is not None for place in self._waiting)
+        return any(topic_partition[0] == topic and topic_partition[1] is not None for topic_partition in self._waiting)
 
     def _flush_later(self) -> None:
         self._closing.wait(self._linger)

@@ -23,7 +23,7 @@ from potok.log.errors import TopicNotFound
 from potok.log.failpoint import failpoint
 
 Output = StagedFrames | Unstaged
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 
 
 class Committer:
@@ -40,8 +40,12 @@ class Committer:
     ) -> list[AppendResult]:
         """Append `outputs` and set metadata keys, both or neither. `operation` names the failpoints."""
         failpoint(f"log.{operation}.before")
-        places = sorted({(output.topic, output.partition) for output in outputs})
-        topics = self._metadata.read(lambda txn: {place: catalog.get_topic(txn, *place) for place in places})
+        topic_partitions = sorted({(output.topic, output.partition) for output in outputs})
+        topics = self._metadata.read(
+            lambda txn: {
+                topic_partition: catalog.get_topic(txn, *topic_partition) for topic_partition in topic_partitions
+            }
+        )
         try:
             results = self._locked_commit(outputs, topics, updates, expect, operation)
         except FileNotFoundError as error:
@@ -57,13 +61,13 @@ class Committer:
     def _locked_commit(
         self,
         outputs: Sequence[Output],
-        topics: Mapping[Place, Topic],
+        topics: Mapping[PartitionId, Topic],
         updates: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None],
         operation: str,
     ) -> list[AppendResult]:
         directories = [self._directory(topic, partition) for (_, partition), topic in topics.items()]
-        writers: dict[Place, PartitionWriter] = {}
+        writers: dict[PartitionId, PartitionWriter] = {}
         with ExitStack() as held:
             held.enter_context(partition_locks(directories))
             states = self._metadata.read(lambda txn: _states(txn, topics, expect))
@@ -80,16 +84,18 @@ class Committer:
     def _write(
         self,
         outputs: Sequence[Output],
-        topics: Mapping[Place, Topic],
-        states: Mapping[Place, PartitionState],
-        writers: dict[Place, PartitionWriter],
+        topics: Mapping[PartitionId, Topic],
+        states: Mapping[PartitionId, PartitionState],
+        writers: dict[PartitionId, PartitionWriter],
         held: ExitStack,
     ) -> list[AppendResult]:
         ingested = now_ms()
         try:
-            for place, topic in topics.items():
-                directory = self._directory(topic, place[1])
-                writer = writers[place] = PartitionWriter(topic, place[1], states[place], directory, ingested)
+            for topic_partition, topic in topics.items():
+                directory = self._directory(topic, topic_partition[1])
+                writer = writers[topic_partition] = PartitionWriter(
+                    topic, topic_partition[1], states[topic_partition], directory, ingested
+                )
                 held.callback(writer.close)
             results = []
             for output in outputs:
@@ -107,32 +113,34 @@ class Committer:
 
 
 def _states(
-    txn: Transaction, topics: Mapping[Place, Topic], expect: Mapping[str, bytes | None]
-) -> dict[Place, PartitionState]:
+    txn: Transaction, topics: Mapping[PartitionId, Topic], expect: Mapping[str, bytes | None]
+) -> dict[PartitionId, PartitionState]:
     """Return the states; raise if a topic was deleted or recreated meanwhile."""
     metadata_keys.check(txn, expect)
     found = {}
-    for place, topic in topics.items():
-        if catalog.get_topic(txn, *place).id != topic.id:
-            raise TopicNotFound(place[0])
-        found[place] = catalog.get_state(txn, topic, place[1])
+    for topic_partition, topic in topics.items():
+        if catalog.get_topic(txn, *topic_partition).id != topic.id:
+            raise TopicNotFound(topic_partition[0])
+        found[topic_partition] = catalog.get_state(txn, topic, topic_partition[1])
     return found
 
 
 def _record(
     txn: Transaction,
-    writers: Mapping[Place, PartitionWriter],
+    writers: Mapping[PartitionId, PartitionWriter],
     updates: Mapping[str, bytes | None],
     expect: Mapping[str, bytes | None],
 ) -> dict[Path, set[Path]]:
     """Return the current segments of the partitions in which a segment was sealed."""
     metadata_keys.check(txn, expect)
     rolled: dict[Path, set[Path]] = {}
-    for place, writer in writers.items():
+    for topic_partition, writer in writers.items():
         writer.record(txn)
         if writer.sealed:
             if writer.topic.config.archive is None:
-                retention.expire(txn, writer.topic, writer.partition, retention.protected(txn).get(place), now_ms())
+                retention.expire(
+                    txn, writer.topic, writer.partition, retention.protected(txn).get(topic_partition), now_ms()
+                )
             rolled[writer.directory] = sealed.known_paths(txn, writer.topic, writer.partition, writer.directory)
     metadata_keys.put(txn, updates)
     return rolled

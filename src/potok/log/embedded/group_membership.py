@@ -18,7 +18,7 @@ from potok.log.embedded import group_metadata
 from potok.log.embedded.group_metadata import Enrolled, GroupMetadata
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.errors import BrokerClosed, PartitionsMovedError
-from potok.log.groups.membership import Membership, PartitionListener, Place
+from potok.log.groups.membership import Membership, PartitionId, PartitionListener
 
 _LOOK_SECONDS = 0.2
 """The interval at which a member checks for changes."""
@@ -40,8 +40,8 @@ class EmbeddedMembership(Membership):
     ) -> None:
         self.group = group
         self._listener = listener
-        self._held: dict[Place, int] = {}
-        self._meant: set[Place] = set()
+        self._held: dict[PartitionId, int] = {}
+        self._meant: set[PartitionId] = set()
         self._seat = _Seat(metadata, group, Enrolled(_client(), tuple(topics), lease_ms), max_pause_ms / 1000)
         self._seat.join()
         # Not the transaction itself: the garbage collector may run in the middle of another one.
@@ -76,19 +76,35 @@ class EmbeddedMembership(Membership):
             self._seat.join()
             found = self._seat.look()
         owned, self._meant = found.owned_by(self.member), found.meant_for(self.member)
-        lost = [place for place, generation in self._held.items() if owned.get(place) != generation]
-        leaving = [place for place in owned if place not in self._meant]
+        lost = [
+            topic_partition
+            for topic_partition, generation in self._held.items()
+            if owned.get(topic_partition) != generation
+        ]
+        leaving = [topic_partition for topic_partition in owned if topic_partition not in self._meant]
         if lost or leaving:
-            self._revoke(lost + [place for place in leaving if place in self._held and place not in lost], leaving)
+            self._revoke(
+                lost
+                + [
+                    topic_partition
+                    for topic_partition in leaving
+                    if topic_partition in self._held and topic_partition not in lost
+                ],
+                leaving,
+            )
             owned = self._seat.look().owned_by(self.member)
-        gained = {place: since for place, since in owned.items() if place not in self._held and place in self._meant}
+        gained = {
+            topic_partition: since
+            for topic_partition, since in owned.items()
+            if topic_partition not in self._held and topic_partition in self._meant
+        }
         if gained:
             self._assign(gained)
 
-    def assignment(self) -> frozenset[Place]:
+    def assignment(self) -> frozenset[PartitionId]:
         return frozenset(self._held)
 
-    def commit(self, offsets: Mapping[Place, int]) -> None:
+    def commit(self, offsets: Mapping[PartitionId, int]) -> None:
         self._seat.asked_at = time.monotonic()
         if not offsets:
             return
@@ -102,24 +118,24 @@ class EmbeddedMembership(Membership):
         self._held = {}
         self._seat.leave()
 
-    def _assign(self, gained: Mapping[Place, int]) -> None:
+    def _assign(self, gained: Mapping[PartitionId, int]) -> None:
         """Assign partitions. If the listener fails, it is called again: the partitions may have no position yet."""
         self._held |= gained
         try:
             self._listener.assigned(sorted(gained))
         except BaseException:
-            for place in gained:
-                del self._held[place]
+            for topic_partition in gained:
+                del self._held[topic_partition]
             raise
 
-    def _revoke(self, told: Sequence[Place], released: Sequence[Place]) -> None:
+    def _revoke(self, revoked: Sequence[PartitionId], released: Sequence[PartitionId]) -> None:
         """Revoke partitions, even if the listener fails: it was called, and is not called again."""
         try:
-            if told:
-                self._listener.revoked(sorted(told))
+            if revoked:
+                self._listener.revoked(sorted(revoked))
         finally:
-            for place in told:
-                self._held.pop(place, None)
+            for topic_partition in revoked:
+                self._held.pop(topic_partition, None)
             if released:
                 self._seat.write(lambda txn: group_metadata.release(txn, self.group, self.member, released))
 

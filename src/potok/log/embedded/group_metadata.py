@@ -17,7 +17,7 @@ from potok.log.embedded import catalog, groups
 from potok.log.embedded.metadata import Transaction
 from potok.log.errors import GroupHasMembers, PartitionsMovedError
 from potok.log.groups.assignor import balance
-from potok.log.groups.membership import GroupDescription, GroupMember, Place
+from potok.log.groups.membership import GroupDescription, GroupMember, PartitionId
 
 Work = Callable[[Transaction], None]
 
@@ -43,37 +43,47 @@ class GroupMetadata:
     generation: int = 0
     members: dict[str, Enrolled] = field(default_factory=dict)
     partitions: dict[str, int] = field(default_factory=dict)
-    plan: dict[Place, str] = field(default_factory=dict)
-    claims: dict[Place, Claim] = field(default_factory=dict)
+    plan: dict[PartitionId, str] = field(default_factory=dict)
+    claims: dict[PartitionId, Claim] = field(default_factory=dict)
 
     def remove(self, gone: Collection[str]) -> None:
         self.members = {name: enrolled for name, enrolled in self.members.items() if name not in gone}
-        self.claims = {place: claim for place, claim in self.claims.items() if claim.member not in gone}
+        self.claims = {
+            topic_partition: claim for topic_partition, claim in self.claims.items() if claim.member not in gone
+        }
 
-    def release(self, member: str, places: Collection[Place]) -> None:
+    def release(self, member: str, topic_partitions: Collection[PartitionId]) -> None:
         """Release partitions planned for others; `settle` assigns them."""
-        for place in places:
-            if self.claims.get(place, Claim("", 0)).member == member:
-                del self.claims[place]
+        for topic_partition in topic_partitions:
+            if self.claims.get(topic_partition, Claim("", 0)).member == member:
+                del self.claims[topic_partition]
 
     def replan(self, partitions: Mapping[str, int]) -> None:
         self.generation += 1
         self.partitions = dict(partitions)
-        self.claims = {place: claim for place, claim in self.claims.items() if place[1] < partitions.get(place[0], 0)}
-        owners = {place: claim.member for place, claim in self.claims.items()}
+        self.claims = {
+            topic_partition: claim
+            for topic_partition, claim in self.claims.items()
+            if topic_partition[1] < partitions.get(topic_partition[0], 0)
+        }
+        owners = {topic_partition: claim.member for topic_partition, claim in self.claims.items()}
         self.plan = balance({name: enrolled.topics for name, enrolled in self.members.items()}, partitions, owners)
 
     def settle(self) -> None:
-        for place, member in self.plan.items():
-            if place not in self.claims:
-                self.claims[place] = Claim(member, self.generation)
+        for topic_partition, member in self.plan.items():
+            if topic_partition not in self.claims:
+                self.claims[topic_partition] = Claim(member, self.generation)
 
-    def owned_by(self, member: str) -> dict[Place, int]:
+    def owned_by(self, member: str) -> dict[PartitionId, int]:
         """Return the partitions of a member, with the generation of each claim."""
-        return {place: claim.generation for place, claim in self.claims.items() if claim.member == member}
+        return {
+            topic_partition: claim.generation
+            for topic_partition, claim in self.claims.items()
+            if claim.member == member
+        }
 
-    def meant_for(self, member: str) -> set[Place]:
-        return {place for place, planned in self.plan.items() if planned == member}
+    def meant_for(self, member: str) -> set[PartitionId]:
+        return {topic_partition for topic_partition, planned in self.plan.items() if planned == member}
 
     def to_bytes(self) -> bytes:
         return orjson.dumps(
@@ -81,8 +91,8 @@ class GroupMetadata:
                 "generation": self.generation,
                 "members": {name: list(enrolled) for name, enrolled in self.members.items()},
                 "partitions": self.partitions,
-                "plan": [[*place, member] for place, member in self.plan.items()],
-                "claims": [[*place, *claim] for place, claim in self.claims.items()],
+                "plan": [[*topic_partition, member] for topic_partition, member in self.plan.items()],
+                "claims": [[*topic_partition, *claim] for topic_partition, claim in self.claims.items()],
             },
         )
 
@@ -130,9 +140,9 @@ def beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
         _store(txn, group, roster)
 
 
-def release(txn: Transaction, group: str, member: str, places: Collection[Place]) -> None:
+def release(txn: Transaction, group: str, member: str, topic_partitions: Collection[PartitionId]) -> None:
     roster = GroupMetadata.of_bytes(raw(txn, group))
-    roster.release(member, places)
+    roster.release(member, topic_partitions)
     roster.settle()
     _store(txn, group, roster)
 
@@ -146,10 +156,16 @@ def leave(txn: Transaction, group: str, member: str, now_ms: int) -> None:
         _store(txn, group, roster)
 
 
-def commit(txn: Transaction, group: str, member: str, offsets: Mapping[Place, int], held: Mapping[Place, int]) -> None:
+def commit(
+    txn: Transaction, group: str, member: str, offsets: Mapping[PartitionId, int], held: Mapping[PartitionId, int]
+) -> None:
     """Commit for partitions that a member owns, by the generations of its claims; all or none."""
     claims = GroupMetadata.of_bytes(raw(txn, group)).claims
-    moved = [place for place in offsets if place not in held or claims.get(place) != Claim(member, held[place])]
+    moved = [
+        topic_partition
+        for topic_partition in offsets
+        if topic_partition not in held or claims.get(topic_partition) != Claim(member, held[topic_partition])
+    ]
     if moved:
         raise PartitionsMovedError(group, moved)
     for topic in {topic for topic, _ in offsets}:

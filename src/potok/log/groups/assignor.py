@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from potok.log.groups.membership import Place
+from potok.log.groups.membership import PartitionId
 
 
 def balance(
-    members: Mapping[str, Collection[str]], partitions: Mapping[str, int], owners: Mapping[Place, str]
-) -> dict[Place, str]:
+    members: Mapping[str, Collection[str]], partitions: Mapping[str, int], owners: Mapping[PartitionId, str]
+) -> dict[PartitionId, str]:
     """Return the member of each partition; partitions without a reader are omitted.
 
     Deterministic: any member may compute the assignment for all of them.
@@ -22,44 +22,46 @@ def balance(
     """
     readers = {topic: sorted(name for name, wanted in members.items() if topic in wanted) for topic in partitions}
     plan = _Plan(readers)
-    places = [(topic, number) for topic in sorted(partitions) if readers[topic] for number in range(partitions[topic])]
-    for place in places:
-        owner = owners.get(place)
-        if owner in readers[place[0]]:
-            plan.assign(place, owner)
-    for place in places:
-        if place not in plan.owner:
-            plan.assign(place, plan.least_loaded(place[0]))
-    while sum(plan.rebalance(place) for place in places):
+    topic_partitions = [
+        (topic, number) for topic in sorted(partitions) if readers[topic] for number in range(partitions[topic])
+    ]
+    for topic_partition in topic_partitions:
+        owner = owners.get(topic_partition)
+        if owner in readers[topic_partition[0]]:
+            plan.assign(topic_partition, owner)
+    for topic_partition in topic_partitions:
+        if topic_partition not in plan.owner:
+            plan.assign(topic_partition, plan.least_loaded(topic_partition[0]))
+    while sum(plan.rebalance(topic_partition) for topic_partition in topic_partitions):
         pass
     return plan.owner
 
 
 class _Plan:
     def __init__(self, readers: Mapping[str, list[str]]) -> None:
-        self.owner: dict[Place, str] = {}
+        self.owner: dict[PartitionId, str] = {}
         self._readers = readers
         self._load: Counter[str] = Counter()
         self._load_of_topic: Counter[tuple[str, str]] = Counter()
 
-    def assign(self, place: Place, member: str) -> None:
-        before = self.owner.get(place)
+    def assign(self, topic_partition: PartitionId, member: str) -> None:
+        before = self.owner.get(topic_partition)
         if before is not None:
             self._load[before] -= 1
-            self._load_of_topic[before, place[0]] -= 1
-        self.owner[place] = member
+            self._load_of_topic[before, topic_partition[0]] -= 1
+        self.owner[topic_partition] = member
         self._load[member] += 1
-        self._load_of_topic[member, place[0]] += 1
+        self._load_of_topic[member, topic_partition[0]] += 1
 
     def least_loaded(self, topic: str) -> str:
         """Return the member with the fewest partitions; among equals, the one with fewer of this topic, whose load
         comes in bursts."""
         return min(self._readers[topic], key=lambda name: (self._load[name], self._load_of_topic[name, topic], name))
 
-    def rebalance(self, place: Place) -> bool:
+    def rebalance(self, topic_partition: PartitionId) -> bool:
         """Move a partition if that makes the load more even. Each move does, so the moves terminate."""
-        idle = self.least_loaded(place[0])
-        if self._load[idle] + 1 >= self._load[self.owner[place]]:
+        idle = self.least_loaded(topic_partition[0])
+        if self._load[idle] + 1 >= self._load[self.owner[topic_partition]]:
             return False
-        self.assign(place, idle)
+        self.assign(topic_partition, idle)
         return True

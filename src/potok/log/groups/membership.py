@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 """A topic and one of its partitions."""
 
 DEFAULT_LEASE_MS = 6_000
@@ -19,10 +19,10 @@ DEFAULT_MAX_PAUSE_MS = 300_000
 class PartitionListener(Protocol):
     """Notified of gained and lost partitions, inside `Membership.refresh` and on the calling thread."""
 
-    def assigned(self, places: Sequence[Place]) -> None:
+    def assigned(self, topic_partitions: Sequence[PartitionId]) -> None:
         """Handle newly assigned partitions."""
 
-    def revoked(self, places: Sequence[Place]) -> None:
+    def revoked(self, topic_partitions: Sequence[PartitionId]) -> None:
         """Handle partitions that are reassigned when this returns; until then the member can still commit for them.
 
         Also called for partitions that are already lost (the lease expired): a commit for them is rejected.
@@ -61,11 +61,11 @@ class Membership(ABC):
         """Fetch changes, notify the listener, and release the partitions of others."""
 
     @abstractmethod
-    def assignment(self) -> frozenset[Place]:
+    def assignment(self) -> frozenset[PartitionId]:
         """The partitions that the listener was notified of."""
 
     @abstractmethod
-    def commit(self, offsets: Mapping[Place, int]) -> None:
+    def commit(self, offsets: Mapping[PartitionId, int]) -> None:
         """Commit the offsets of the group, all or none.
 
         Raises `PartitionsMovedError` if one of the partitions is no longer this member's: then nothing is committed,
@@ -84,7 +84,7 @@ class GroupMember:
     member: str
     client: str
     topics: tuple[str, ...]
-    places: tuple[Place, ...]
+    topic_partitions: tuple[PartitionId, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +100,8 @@ class GroupDescription:
         read = {topic for member in self.members for topic in member.topics}
         return sorted(read | set(self.committed))
 
-    def owner(self, place: Place) -> GroupMember | None:
-        return next((member for member in self.members if place in member.places), None)
+    def owner(self, topic_partition: PartitionId) -> GroupMember | None:
+        return next((member for member in self.members if topic_partition in member.topic_partitions), None)
 
 
 class ConsumerGroups(ABC):

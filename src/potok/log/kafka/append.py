@@ -32,11 +32,11 @@ class Delivery:
         self.failed_topic = ""
 
     def report(self, error: KafkaError | None, message: Message) -> None:
-        place = (message.topic() or "", message.partition() or 0)
+        topic_partition = (message.topic() or "", message.partition() or 0)
         if error is None:
-            self.offsets.setdefault(place, []).append(message.offset() or 0)
+            self.offsets.setdefault(topic_partition, []).append(message.offset() or 0)
         elif self.error is None:
-            self.error, self.failed_topic = error, place[0]
+            self.error, self.failed_topic = error, topic_partition[0]
         self.expect_fewer(1)
 
     def expect_fewer(self, count: int) -> None:
@@ -76,7 +76,11 @@ class Appender:
             raise KafkaUnreachable(self._clients.options.bootstrap, "records were not acknowledged")
         if delivery.error is not None:
             raise self._clients.translated(delivery.error, delivery.failed_topic)
-        return [run for place, offsets in sorted(delivery.offsets.items()) for run in _runs(place[1], offsets)]
+        return [
+            run
+            for topic_partition, offsets in sorted(delivery.offsets.items())
+            for run in _runs(topic_partition[1], offsets)
+        ]
 
     def close(self) -> None:
         with self._lock:

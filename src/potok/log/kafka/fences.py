@@ -99,12 +99,12 @@ class Fences:
 
         Uncommitted records of another query hide everything after them, which may include ours.
         """
-        place = TopicPartition(TOPIC, PARTITION)
+        topic_partition = TopicPartition(TOPIC, PARTITION)
         future = self._clients.admin().list_offsets(
-            {place: LATEST()},
+            {topic_partition: LATEST()},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
             request_timeout=PATIENCE_S,
-        )[place]
+        )[topic_partition]
         written: int = self._clients.answer(future, TOPIC).offset
         deadline = time.monotonic() + _OTHERS_S
         while (stable := self._positions.ends([TOPIC])[TOPIC][PARTITION]) < written:

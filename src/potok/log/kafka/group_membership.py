@@ -12,7 +12,7 @@ from typing import NoReturn
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
 from potok.log.errors import InvalidName, PartitionsMovedError
-from potok.log.groups.membership import GroupDescription, GroupMember, Membership, PartitionListener, Place
+from potok.log.groups.membership import GroupDescription, GroupMember, Membership, PartitionId, PartitionListener
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused
 from potok.retry import Retry
@@ -52,8 +52,8 @@ class KafkaMembership(Membership):
         self._clients = clients
         self._listener = listener
         self._lease = lease_ms / 1000
-        self._held: set[Place] = set()
-        self._gained: list[Place] = []
+        self._held: set[PartitionId] = set()
+        self._gained: list[PartitionId] = []
         self._member_of_held = ""
         self._failed: BaseException | None = None
         self._heard = False
@@ -109,17 +109,19 @@ class KafkaMembership(Membership):
         elif error is not None:
             raise self._clients.translated(error, message.topic() or "" if message is not None else "")
 
-    def assignment(self) -> frozenset[Place]:
+    def assignment(self) -> frozenset[PartitionId]:
         return frozenset(self._held)
 
-    def commit(self, offsets: Mapping[Place, int]) -> None:
+    def commit(self, offsets: Mapping[PartitionId, int]) -> None:
         """Commit. No member can commit during a rebalance, but the partitions of this one stay its own."""
         retry = Retry(round(self._lease * 1000), most_s=_LONGEST_PAUSE_S)
         while offsets:
-            strangers = [place for place in offsets if place not in self._held]
+            strangers = [topic_partition for topic_partition in offsets if topic_partition not in self._held]
             if strangers or self.member != self._member_of_held:
                 self._moved(strangers or list(offsets))
-            error = self._refusal([TopicPartition(*place, offset) for place, offset in offsets.items()])
+            error = self._refusal(
+                [TopicPartition(*topic_partition, offset) for topic_partition, offset in offsets.items()]
+            )
             if error is None:
                 return
             passes = isinstance(self._clients.translated(error), KafkaNotReady)
@@ -134,9 +136,9 @@ class KafkaMembership(Membership):
             self._held = set()
             self._consumer.close()
 
-    def _moved(self, places: list[Place]) -> NoReturn:
+    def _moved(self, topic_partitions: list[PartitionId]) -> NoReturn:
         self._refreshed_at = 0.0
-        raise PartitionsMovedError(self.group, places)
+        raise PartitionsMovedError(self.group, topic_partitions)
 
     def _refusal(self, offsets: list[TopicPartition]) -> KafkaError | None:
         try:
@@ -144,7 +146,9 @@ class KafkaMembership(Membership):
         except KafkaException as error:
             refused: KafkaError = error.args[0]
             return refused
-        return next((place.error for place in answered or () if place.error is not None), None)
+        return next(
+            (topic_partition.error for topic_partition in answered or () if topic_partition.error is not None), None
+        )
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._heard = True
@@ -156,16 +160,16 @@ class KafkaMembership(Membership):
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Keep an error of the listener for `refresh` to raise: it would get lost in the client."""
-        places = [(partition.topic, partition.partition) for partition in partitions]
-        self._gained = [place for place in self._gained if place not in places]
-        told = sorted(place for place in places if place in self._held)
+        topic_partitions = [(partition.topic, partition.partition) for partition in partitions]
+        self._gained = [topic_partition for topic_partition in self._gained if topic_partition not in topic_partitions]
+        revoked = sorted(topic_partition for topic_partition in topic_partitions if topic_partition in self._held)
         try:
-            if told and not self._closed:
-                self._listener.revoked(told)
+            if revoked and not self._closed:
+                self._listener.revoked(revoked)
         except BaseException as error:  # noqa: BLE001 - user code
             self._failed = error
         finally:
-            self._held.difference_update(places)
+            self._held.difference_update(topic_partitions)
         if partitions:
             consumer.incremental_unassign(partitions)
 
@@ -194,9 +198,13 @@ def _members(clients: Clients, group: str) -> tuple[GroupMember, ...]:
     members = []
     for member in sorted(clients.answer(future).members, key=lambda found: found.member_id):
         assigned = member.assignment.topic_partitions if member.assignment is not None else []
-        places = tuple(sorted((place.topic, place.partition) for place in assigned))
-        topics = tuple(sorted({topic for topic, _ in places}))
-        members.append(GroupMember(member.member_id, f"{member.client_id} at {member.host.strip('/')}", topics, places))
+        topic_partitions = tuple(
+            sorted((topic_partition.topic, topic_partition.partition) for topic_partition in assigned)
+        )
+        topics = tuple(sorted({topic for topic, _ in topic_partitions}))
+        members.append(
+            GroupMember(member.member_id, f"{member.client_id} at {member.host.strip('/')}", topics, topic_partitions)
+        )
     return tuple(members)
 
 
@@ -204,7 +212,7 @@ def _committed(clients: Clients, group: str) -> dict[str, dict[int, int]]:
     request = [ConsumerGroupTopicPartitions(group)]
     future = clients.admin().list_consumer_group_offsets(request, request_timeout=PATIENCE_S)[group]
     committed: dict[str, dict[int, int]] = {}
-    for place in clients.answer(future).topic_partitions:
-        if place.offset >= 0:
-            committed.setdefault(place.topic, {})[place.partition] = place.offset
+    for topic_partition in clients.answer(future).topic_partitions:
+        if topic_partition.offset >= 0:
+            committed.setdefault(topic_partition.topic, {})[topic_partition.partition] = topic_partition.offset
     return committed

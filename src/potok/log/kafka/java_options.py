@@ -40,49 +40,49 @@ def connector_options(options: KafkaOptions) -> dict[str, str]:
     raised: connecting with less would be worse than not connecting.
     """
     given = options.values
-    told = {"bootstrap.servers": options.bootstrap}
-    told |= {name: given[name] for name in _SAME if name in given}
+    java_options = {"bootstrap.servers": options.bootstrap}
+    java_options |= {name: given[name] for name in _SAME if name in given}
     if "security.protocol" in given:
-        told["security.protocol"] = given["security.protocol"].upper()
+        java_options["security.protocol"] = given["security.protocol"].upper()
     if "socket.timeout.ms" in given:
-        told["request.timeout.ms"] = given["socket.timeout.ms"]
-    told |= _sasl(given) | _trust(given) | _identity(given) | _host_check(given)
-    return {PREFIX + name: value for name, value in told.items()}
+        java_options["request.timeout.ms"] = given["socket.timeout.ms"]
+    java_options |= _sasl(given) | _trust(given) | _identity(given) | _host_check(given)
+    return {PREFIX + name: value for name, value in java_options.items()}
 
 
 def _sasl(given: Mapping[str, str]) -> dict[str, str]:
     mechanism = given.get("sasl.mechanism", given.get("sasl.mechanisms", ""))
     if not mechanism:
         return {}
-    told = {"sasl.mechanism": mechanism}
+    java_options = {"sasl.mechanism": mechanism}
     if "sasl.username" in given:
         module = _LOGIN_MODULES.get(mechanism.upper())
         if module is None:
             raise _impossible("sasl.mechanism", mechanism)
         name, password = _quoted(given["sasl.username"]), _quoted(given.get("sasl.password", ""))
-        told["sasl.jaas.config"] = f"{module} required username={name} password={password};"
+        java_options["sasl.jaas.config"] = f"{module} required username={name} password={password};"
     elif mechanism.upper() != "GSSAPI":
         raise _impossible("sasl.mechanism", mechanism)
-    return told
+    return java_options
 
 
 def _trust(given: Mapping[str, str]) -> dict[str, str]:
     if "ssl.ca.pem" in given:
         return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": given["ssl.ca.pem"]}
-    place = given.get("ssl.ca.location", "probe")
-    if place == "probe":
+    path = given.get("ssl.ca.location", "probe")
+    if path == "probe":
         return {}
-    if not Path(place).is_file():
-        raise _impossible("ssl.ca.location", place)
-    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": place}
+    if not Path(path).is_file():
+        raise _impossible("ssl.ca.location", path)
+    return {"ssl.truststore.type": "PEM", "ssl.truststore.location": path}
 
 
 def _identity(given: Mapping[str, str]) -> dict[str, str]:
     if "ssl.keystore.location" in given:
-        told = {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": given["ssl.keystore.location"]}
+        java_options = {"ssl.keystore.type": "PKCS12", "ssl.keystore.location": given["ssl.keystore.location"]}
         if "ssl.keystore.password" in given:
-            told["ssl.keystore.password"] = given["ssl.keystore.password"]
-        return told
+            java_options["ssl.keystore.password"] = given["ssl.keystore.password"]
+        return java_options
     certificate, key = _pem(given, "ssl.certificate"), _pem(given, "ssl.key")
     if not certificate or not key:
         return {}
@@ -96,8 +96,8 @@ def _identity(given: Mapping[str, str]) -> dict[str, str]:
 def _pem(given: Mapping[str, str], name: str) -> str:
     if f"{name}.pem" in given:
         return given[f"{name}.pem"]
-    place = given.get(f"{name}.location", "")
-    return Path(place).read_text() if place else ""
+    path = given.get(f"{name}.location", "")
+    return Path(path).read_text() if path else ""
 
 
 def _host_check(given: Mapping[str, str]) -> dict[str, str]:

@@ -221,7 +221,7 @@ class KafkaBroker(Broker):
 
     def append_staged(self, staged: Sequence[Staged]) -> None:
         outputs = cast("Sequence[StagedRows]", staged)
-        self._check_places(outputs)
+        self._check_partitions(outputs)
         self._kafka.appender.append([(output.topic, output.partition, output.rows()) for output in outputs])
         for output in outputs:
             output.remove()
@@ -248,7 +248,7 @@ class KafkaBroker(Broker):
                     raise MetadataConflict(name)
 
         owned()
-        self._check_places(outputs)
+        self._check_partitions(outputs)
         if outputs or batch is not None:
             query = "" if batch is None else batch.query
             transactor = self._kafka.transactor(query, self._life(query) if query else "")
@@ -257,7 +257,7 @@ class KafkaBroker(Broker):
         self.home.set_metadata(metadata_keys, expect)
         failpoint("log.publish.committed")
         if batch is not None:
-            self._kafka.progress.tell(batch)
+            self._kafka.progress.report(batch)
         for output in outputs:
             output.remove()
 
@@ -269,7 +269,7 @@ class KafkaBroker(Broker):
             return None
         return PublishedBatch(query, fence.number, fence.offsets)
 
-    def _check_places(self, outputs: Sequence[StagedRows]) -> None:
+    def _check_partitions(self, outputs: Sequence[StagedRows]) -> None:
         for topic, partition in {(output.topic, output.partition) for output in outputs}:
             self._kafka.topics.recall(topic, partition)
 

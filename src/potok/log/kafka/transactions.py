@@ -101,7 +101,9 @@ class Transactor:
         failpoint("log.publish.written")
         _patiently(lambda: producer.commit_transaction(PATIENCE_S))
         self._fence = wanted
-        self._positions.wait_until_visible({place: max(offsets) for place, offsets in delivery.offsets.items()})
+        self._positions.wait_until_visible(
+            {topic_partition: max(offsets) for topic_partition, offsets in delivery.offsets.items()}
+        )
 
     def _ready(self, owned: Check | None = None) -> Producer:
         """Return the producer, after open transactions of earlier ones have ended, so that the fence is final.

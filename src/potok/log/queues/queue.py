@@ -167,7 +167,11 @@ class Queue:
             self._handed += len(found)
             if len(self._out) > _MANY:
                 now = now_ms()
-                self._out = {place: delivery for place, delivery in self._out.items() if delivery.due_ms > now}
+                self._out = {
+                    topic_partition: delivery
+                    for topic_partition, delivery in self._out.items()
+                    if delivery.due_ms > now
+                }
             return found
 
     def _fetch(self, most: int) -> None:

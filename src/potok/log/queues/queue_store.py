@@ -42,7 +42,7 @@ class QueueStore:
     def __init__(self, broker: Broker, topic: str, group: str, dead_letter_topic: str, start: Start) -> None:
         self._broker = broker
         self._topic = topic
-        self._letter_topic = dead_letter_topic
+        self._dead_letter_topic = dead_letter_topic
         self._start = start
         self._group = group
         self._of_name = f"{_PREFIX}{quote(group, safe='')}/{topic}/"
@@ -132,7 +132,7 @@ class QueueStore:
             self._known[part] = (updates[part], state)
 
     def _staged(self, directory: Path, dead_letters: list[LogRecord]) -> list[Staged]:
-        self._broker.create_topic(self._letter_topic, exist_ok=True)
+        self._broker.create_topic(self._dead_letter_topic, exist_ok=True)
         rows = [
             {
                 "key": dead_letter.key,
@@ -143,14 +143,14 @@ class QueueStore:
             for dead_letter in dead_letters
         ]
         batch = pa.RecordBatch.from_pylist(rows, LOG_SCHEMA)
-        for number in self._broker.unfit(self._letter_topic, batch):
+        for number in self._broker.unfit(self._dead_letter_topic, batch):
             rows[number] = self._truncated(rows[number])
-        return [self._broker.stage(directory, self._letter_topic, 0, pa.RecordBatch.from_pylist(rows, LOG_SCHEMA))]
+        return [self._broker.stage(directory, self._dead_letter_topic, 0, pa.RecordBatch.from_pylist(rows, LOG_SCHEMA))]
 
     def _truncated(self, dead_letter: dict[str, Any]) -> dict[str, Any]:
         """Truncate a dead letter to the size limit: a rejected one would block everything stored with it."""
         for candidate in _shorter(dead_letter):
-            if not self._broker.unfit(self._letter_topic, pa.RecordBatch.from_pylist([candidate], LOG_SCHEMA)):
+            if not self._broker.unfit(self._dead_letter_topic, pa.RecordBatch.from_pylist([candidate], LOG_SCHEMA)):
                 return candidate
         return dead_letter
 

@@ -110,7 +110,7 @@ class DriveAgents(SeveralOutputs):
     def _settle(self, batch: Batch) -> None:
         for table, changes in batch.changes:
             table.write(changes)
-        for topic, chunk in sent_chunks(batch.running.sent, batch.records, batch.places):
+        for topic, chunk in sent_chunks(batch.running.sent, batch.records, batch.locations):
             self._push(topic, chunk)
         for number, (table, changes) in enumerate(batch.changes):
             if table.name in self._shown and changes:
@@ -125,7 +125,7 @@ class DriveAgents(SeveralOutputs):
     def _set_aside(self, step: str, batch: Batch, errors: Errors, reason: Reason) -> None:
         by_input: dict[int, Errors] = {}
         for number, why in errors.items():
-            port, row = batch.places[number]
+            port, row = batch.locations[number]
             by_input.setdefault(port, {})[row] = why
         for port, rows in by_input.items():
             found = batch.records[port]

@@ -20,7 +20,7 @@ PATIENCE_S = 30.0
 SHORT_PATIENCE_S = 1.0
 """How long to wait for those that have not ended in time before."""
 
-TELL_EVERY_S = 60.0
+REPORT_EVERY_S = 60.0
 
 _slow: dict[str, float] = {}
 """Tasks that did not end in time, in this process, and when that was reported."""
@@ -79,13 +79,13 @@ def _report_failures(done: Iterable[asyncio.Task[Any]]) -> None:
     for task in done:
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            told = describe_error(error)
-            _logger.error("%s, started by an agent and not awaited, failed: %s", _name(task), told)
+            message = describe_error(error)
+            _logger.error("%s, started by an agent and not awaited, failed: %s", _name(task), message)
 
 
 def _give_up(waiting: Iterable[asyncio.Task[Any]]) -> None:
     for name in sorted({_name(task) for task in waiting}):
-        if time.monotonic() - _slow.get(name, -TELL_EVERY_S) < TELL_EVERY_S:
+        if time.monotonic() - _slow.get(name, -REPORT_EVERY_S) < REPORT_EVERY_S:
             continue
         _slow[name] = time.monotonic()
         _logger.warning(

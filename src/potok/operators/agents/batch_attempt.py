@@ -73,7 +73,7 @@ class Batch:
         self.running, self._tables = opened
         self.driven = [Driven(part) for part in agents]
         self.unfit: Errors = {}
-        self.places = RecordLocations(records)
+        self.locations = RecordLocations(records)
         self._takers: dict[int, Taker] = {}
         for agent in self.driven:
             for port, revive in agent.part.inputs:
@@ -114,7 +114,7 @@ class Batch:
         sent, before = self.running.sent, len(self.running.sent)
         failed = [(number, agent, why) for agent in self.driven for number, why in agent.errors.items()]
         for number, why in self.unfit.items():
-            failed += [(number, agent, why) for agent in self._takers[self.places[number][0]].agents]
+            failed += [(number, agent, why) for agent in self._takers[self.locations[number][0]].agents]
         for number, agent, why in failed:
             if agent.part.on_failed is not None:
                 self._look_at(number)
@@ -145,9 +145,9 @@ class Batch:
         inputs = {port: PrefetchInput(taker.records.chunk, taker.records.keys) for port, taker in self._takers.items()}
         ahead = Prefetch(self.running.app, self._tables.values(), inputs)
         ahead.begin()
-        for run in self.places.runs(ENOUGH):
+        for run in self.locations.runs(ENOUGH):
             if run.number == ENOUGH:
-                ahead.learn(self.places)
+                ahead.learn(self.locations)
             for rest in self._turns_of(run):
                 await rest
 
@@ -199,7 +199,7 @@ class Batch:
         if number < 0:
             self.closing.look_at(self.running, number)
             return
-        port, row = self.places[number]
+        port, row = self.locations[number]
         found, running = self.records[port], self.running
         assert found is not None
         running.record, running.chunk, running.row = number, found.chunk, row

@@ -202,9 +202,9 @@ class Turns:
         sent = self._running.begin_turn()
         try:
             async with asyncio.timeout(agent.part.timeout_s):
-                told = agent.part.on_error(agent.part.name, error)
-                if isawaitable(told):
-                    await told
+                result = agent.part.on_error(agent.part.name, error)
+                if isawaitable(result):
+                    await result
             self._check()
         except Exception as failure:  # noqa: BLE001 - the user's function may raise anything
             self._running.take_back(sent)

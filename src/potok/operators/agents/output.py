@@ -22,7 +22,7 @@ _HEADERS = LOG_SCHEMA.field("headers").type
 
 
 def sent_chunks(
-    sent: list[Sent], records: Sequence[Records | None], places: RecordLocations
+    sent: list[Sent], records: Sequence[Records | None], locations: RecordLocations
 ) -> Iterator[tuple[int, Chunk]]:
     """Yield what was sent to each topic, in the order of the records that led to it; output without a record comes
     last."""
@@ -30,18 +30,18 @@ def sent_chunks(
     for item in sent:
         by_topic.setdefault(item[0], []).append(item)
     for topic, mine in sorted(by_topic.items()):
-        yield topic, _chunk(mine, records, places)
+        yield topic, _chunk(mine, records, locations)
 
 
-def _chunk(sent: list[Sent], records: Sequence[Records | None], places: RecordLocations) -> Chunk:
+def _chunk(sent: list[Sent], records: Sequence[Records | None], locations: RecordLocations) -> Chunk:
     _, numbers, keys, values, given, headers = zip(*sent, strict=True)
     led = np.array(numbers, np.int64)
     times, stream_times, input_partitions, offsets = (np.empty(len(sent), np.int64) for _ in range(4))
-    ports = np.where(led == NO_RECORD, NO_RECORD, places.ports[led] if len(places) else NO_RECORD)
+    ports = np.where(led == NO_RECORD, NO_RECORD, locations.ports[led] if len(locations) else NO_RECORD)
     for port, found in enumerate(records):
         mine = np.flatnonzero(ports == port)
         if found is not None and len(mine):
-            rows = places.rows[led[mine]]
+            rows = locations.rows[led[mine]]
             times[mine], stream_times[mine] = found.chunk.timestamp[rows], found.chunk.stream_time[rows]
             input_partitions[mine], offsets[mine] = found.chunk.input_partition[rows], found.chunk.offset[rows]
     made = np.flatnonzero(led == NO_RECORD)
@@ -74,10 +74,10 @@ def _order(input_partitions: Any, offsets: Any) -> Any:
     made = input_partitions == NO_INPUT_PARTITION
     if not made.any():
         return None
-    places = by_position(input_partitions, offsets)
-    places[made, : WIDTH - 1] = LAST
-    places[made, WIDTH - 1] = offsets[made]
-    return places
+    order = by_position(input_partitions, offsets)
+    order[made, : WIDTH - 1] = LAST
+    order[made, WIDTH - 1] = offsets[made]
+    return order
 
 
 def _headers(given: Sequence[Headers | None]) -> pa.Array | None:

@@ -40,13 +40,15 @@ class Prefetch:
             if len(known) < len(self._inputs):
                 table.asked = []
 
-    def learn(self, places: RecordLocations) -> None:
-        """Evaluate the keys that were read; `places` give the input and the row of each record by its number."""
+    def learn(self, locations: RecordLocations) -> None:
+        """Evaluate the keys that were read; `locations` give the input and the row of each record by its number."""
         for table in self._tables:
             asked, table.asked = table.asked or [], None
             for number in self._inputs:
                 mine = [
-                    (places[record][1], key) for record, key in asked if record >= 0 and places[record][0] == number
+                    (locations[record][1], key)
+                    for record, key in asked
+                    if record >= 0 and locations[record][0] == number
                 ]
                 field = self._inputs[number].field_of(mine)
                 if field is not None:

@@ -160,22 +160,22 @@ class OpenTable:
             self.check_own(key)
         if self._asked is not None:
             self._asked.append((self._running.record, key))
-        entry = self._entries.get(place := self.place(key))
+        entry = self._entries.get(cache_key := self.cache_key(key))
         if entry is None:
-            entry = self._load(place, key)
+            entry = self._load(cache_key, key)
         if self._rows is not None:
             self._touched.setdefault(entry, self._is_row(entry))
         return entry
 
     def check_own(self, key: Any) -> None:
         own = self._running.key
-        if key != own or (type(key) is not type(own) and self.place(key) != self.place(own)):
+        if key != own or (type(key) is not type(own) and self.cache_key(key) != self.cache_key(own)):
             raise OutsideOfKey(self.name, key, own)
 
-    def place(self, key: Any) -> Any:
-        return key if type(key) is str and self._texts else self.place_of(self.canonical(key))
+    def cache_key(self, key: Any) -> Any:
+        return key if type(key) is str and self._texts else self.cache_key_of(self.canonical(key))
 
-    def place_of(self, cell: bytes) -> Any:
+    def cache_key_of(self, cell: bytes) -> Any:
         """Return the identity of an entry, by its bytes."""
         if self.part.key_type is None:
             return load_key(cell) if cell.startswith(b'"') else cell
@@ -187,11 +187,11 @@ class OpenTable:
             raise KeyError("None cannot be the key of a row")
         return encoded
 
-    def _load(self, place: Any, key: Any) -> Entry:
+    def _load(self, cache_key: Any, key: Any) -> Entry:
         cell = self.canonical(key)
-        return self.enter(place, cell, self._session.read(self.name, [cell])[0])
+        return self.enter(cache_key, cell, self._session.read(self.name, [cell])[0])
 
-    def enter(self, place: Any, cell: bytes, data: bytes | None) -> Entry:
+    def enter(self, cache_key: Any, cell: bytes, data: bytes | None) -> Entry:
         if data is None:
             entry = Entry(self, cell, None, ABSENT, 0)
         else:
@@ -200,7 +200,7 @@ class OpenTable:
                 entry = Entry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
             except MISFIT as error:
                 raise CellDoesNotFit(self.name, error) from error
-        self._entries[place] = entry
+        self._entries[cache_key] = entry
         return entry
 
     def read_ahead(self, keys: Sequence[Any], instants: Any) -> None:
@@ -225,8 +225,8 @@ class OpenTable:
             raise OutsideOfKey(self.name, "all its rows", self._running.key)
         stored = self._session.rows_between(self.name, [(start, stop)])[0]
         for cell, data in stored:
-            if (place := self.place_of(cell)) not in self._entries:
-                self.enter(place, cell, data)
+            if (cache_key := self.cache_key_of(cell)) not in self._entries:
+                self.enter(cache_key, cell, data)
         for entry in sorted(self._entries.values(), key=lambda entry: entry.key):
             if start <= entry.key and (stop is None or entry.key < stop) and self._is_row(entry):
                 yield self.key_of(entry.key), self.value_of(entry)

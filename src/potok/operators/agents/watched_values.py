@@ -20,14 +20,14 @@ class Watched:
     """A value that was handed out, a copy of it, and the error to raise if they differ. One that is in no table has
     no entry."""
 
-    __slots__ = ("entry", "error", "kept", "value")
+    __slots__ = ("copy", "entry", "error", "value")
 
     def __init__(self, value: Any, error: StateError, entry: Entry | None = None) -> None:
         self.value, self.error, self.entry = value, error, entry
-        self.kept = copied(value)
+        self.copy = copied(value)
 
     def check(self) -> None:
-        if self.value != self.kept:
+        if self.value != self.copy:
             raise self.error
 
 
@@ -40,4 +40,4 @@ def check_watched(watched: Iterable[Watched]) -> None:
 def keep(watched: Iterable[Watched]) -> None:
     """Accept the current content of these."""
     for each in watched:
-        each.kept = copied(each.value)
+        each.copy = copied(each.value)

@@ -66,9 +66,9 @@ class CloseWindows:
             try:
                 async with asyncio.timeout(timeout_s):
                     bounds = closed.start_ms / SECOND_MS, closed.end_ms / SECOND_MS
-                    told = table.part.on_close((closed.key, bounds), closed.value)
-                    if isawaitable(told):
-                        await told
+                    result = table.part.on_close((closed.key, bounds), closed.value)
+                    if isawaitable(result):
+                        await result
                 check_watched(running.watched)
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 running.take_back(sent)

@@ -220,7 +220,7 @@ class OpenWindows(OpenTable):
         if running.timestamp > entry.time:
             entry.time = running.timestamp
 
-    def enter(self, place: Any, cell: bytes, data: bytes | None) -> WindowEntry:
+    def enter(self, cache_key: Any, cell: bytes, data: bytes | None) -> WindowEntry:
         if data is None:
             entry = WindowEntry(self, cell, None, ABSENT, 0)
         else:
@@ -229,8 +229,8 @@ class OpenWindows(OpenTable):
                 entry = WindowEntry(self, cell, data, value if self.part.thaw is None else self.part.thaw(value), time)
             except MISFIT as error:
                 raise CellDoesNotFit(self.name, error) from error
-        entry.start = place[1]
-        self._entries[place] = entry
+        entry.start = cache_key[1]
+        self._entries[cache_key] = entry
         return entry
 
     def window(self, key: Any, start_ms: int, *, change: bool = False) -> WindowEntry:
@@ -240,11 +240,11 @@ class OpenWindows(OpenTable):
             raise LateForWindow(self.name, start_ms)
         if self._asked is not None:
             self._asked.append((self._running.record, key))
-        place = (self.place(key), start_ms)
-        entry: Any = self._entries.get(place)
+        cache_key = (self.cache_key(key), start_ms)
+        entry: Any = self._entries.get(cache_key)
         if entry is None:
             cell = self.canonical(key) + (start_ms + _BIAS).to_bytes(TIME, "big")
-            entry = self.enter(place, cell, self._session.read(self.name, [cell])[0])
+            entry = self.enter(cache_key, cell, self._session.read(self.name, [cell])[0])
         return entry  # type: ignore[no-any-return]
 
     def read_ahead(self, keys: Sequence[Any], instants: Any) -> None:
@@ -259,18 +259,18 @@ class OpenWindows(OpenTable):
                 found.setdefault(int(starts[one]), set()).update(keys[one:other])
         pairs = [(key, start) for start, texts in found.items() for key in texts if type(key) is str]
         canonical = self._cells(list({key for key, _ in pairs}))
-        new = [place for place in pairs if place[0] in canonical and place not in self._entries]
+        new = [cache_key for cache_key in pairs if cache_key[0] in canonical and cache_key not in self._entries]
         cells = [canonical[key] + (start + _BIAS).to_bytes(TIME, "big") for key, start in new]
-        for place, cell, data in zip(new, cells, self._session.read(self.name, cells), strict=True):
-            self.enter(place, cell, data)
+        for cache_key, cell, data in zip(new, cells, self._session.read(self.name, cells), strict=True):
+            self.enter(cache_key, cell, data)
 
     def rows(self, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[Any, Any]]:
         """Return all windows, each under its key, start and end."""
         if self.spread:
             self.check_own(ABSENT)
         for cell, data in self._session.rows_between(self.name, [(b"", None)])[0]:
-            if self._place(cell) not in self._entries:
-                self.enter(self._place(cell), cell, data)
+            if self._cache_key(cell) not in self._entries:
+                self.enter(self._cache_key(cell), cell, data)
         for entry in sorted(self._windows(), key=lambda entry: entry.key):
             if self._is_row(entry) and not self._over(entry.start):
                 bounds = entry.start, entry.start + self._size_ms
@@ -294,9 +294,9 @@ class OpenWindows(OpenTable):
         if self._ends is None:
             return []
         for _, cell in self._ends.due(clock_ms):
-            place = self._place(cell)
-            if place not in self._entries:
-                self.enter(place, cell, self._session.read(self.name, [cell])[0])
+            cache_key = self._cache_key(cell)
+            if cache_key not in self._entries:
+                self.enter(cache_key, cell, self._session.read(self.name, [cell])[0])
         due = [entry for entry in self._windows() if self._due(entry.start) <= clock_ms]
         found: list[Closed] = []
         for entry in sorted(due, key=lambda entry: (entry.start, entry.key)):
@@ -308,8 +308,8 @@ class OpenWindows(OpenTable):
     def _windows(self) -> Iterator[WindowEntry]:
         yield from self._entries.values()  # type: ignore[misc]
 
-    def _place(self, cell: bytes) -> tuple[Any, int]:
-        return self.place_of(cell[:-TIME]), time_of(cell[-TIME:])
+    def _cache_key(self, cell: bytes) -> tuple[Any, int]:
+        return self.cache_key_of(cell[:-TIME]), time_of(cell[-TIME:])
 
     def key_of(self, cell: bytes) -> Any:
         return decode_keys([cell[:-TIME]], self.part.key_type)[0]

@@ -13,7 +13,7 @@ UNTOUCHED: Any = object()
 """The state of a cell that does not exist, or that no record of the batch has reached."""
 
 
-def kept(data: bytes | None) -> Any:
+def stored_accumulator(data: bytes | None) -> Any:
     """Return the accumulator stored in a cell."""
     return UNTOUCHED if data is None else load_state(data)[1]
 
@@ -79,7 +79,7 @@ class Folding:
                 if self._each_record:
                     if self._check is not None:
                         self._check(made)
-                    self.steps.append((row, dump_state(accumulator.kept(made))))
+                    self.steps.append((row, dump_state(accumulator.stored(made))))
                 states[i] = made
             except Exception as error:  # noqa: BLE001 - the user's function may raise anything
                 self._errors[row] = describe_error(error)
@@ -103,7 +103,7 @@ class Folding:
         rows = self._good.pop(i, [])
         saved = self._saved.get(i, self._before[i])
         while True:
-            state, row = kept(saved), -1
+            state, row = stored_accumulator(saved), -1
             try:
                 for row in rows:
                     state = self._add(state, row)
@@ -113,7 +113,7 @@ class Folding:
                 rows = [good for good in rows if good != row]
         if rows:
             try:
-                self._saved[i] = dump_state((0, self._accumulator.kept(state)))
+                self._saved[i] = dump_state((0, self._accumulator.stored(state)))
             except Exception:  # noqa: BLE001 - not data, so it can only be made again; whoever writes it will refuse it
                 self._good[i] = rows
         return state

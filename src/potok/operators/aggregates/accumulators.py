@@ -54,7 +54,7 @@ class Accumulator(ABC):
             return row
         return len(ids)
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         """Return the state as serializable data."""
         return plain(state)
 
@@ -113,7 +113,7 @@ class Reduce(Accumulator):
         left = self._as_seen(state[0]) if self.wrapped else state[0]
         return (self._call(left, value),)
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         return [plain(state[0])]
 
     def result(self, state: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.errors import StateError
-from potok.operators.aggregates.accumulate import UNTOUCHED, Folding, kept
+from potok.operators.aggregates.accumulate import UNTOUCHED, Folding, stored_accumulator
 from potok.operators.aggregates.accumulators import Accumulator, Rank
 from potok.operators.aggregates.aggregates import change, table_keys
 from potok.operators.cells.cell_codec import decode_row, encode_row
@@ -109,7 +109,7 @@ class AccumulateRecords(Operator):
             self._emit_each(chunk, ids, cell_keys, before, old_times, steps)
         elif self.downstream:
             after = self._results([states[i] for i in touched])
-            previous = self._results([kept(before[i]) for i in touched])
+            previous = self._results([stored_accumulator(before[i]) for i in touched])
             reached = greatest_of(ids, chunk.stream_time, len(cell_keys))[touched]
             self.emit(change(self._keys(keys), after, previous, times[touched], reached))
 
@@ -123,7 +123,7 @@ class AccumulateRecords(Operator):
         steps: list[tuple[int, bytes]],
     ) -> None:
         """Emit one change for each record that succeeded, in their order."""
-        last = [kept(data) for data in before]
+        last = [stored_accumulator(data) for data in before]
         times = old_times.copy()
         after: list[Any] = []
         previous: list[Any] = []
@@ -195,7 +195,7 @@ class AccumulateRecords(Operator):
     def _data(self, state: tuple[int, Any]) -> bytes:
         """Serialize a state, if it is data and has the declared type."""
         self._check(state[1])
-        return encode_row(state[0], self._accumulator.kept(state[1]))
+        return encode_row(state[0], self._accumulator.stored(state[1]))
 
     def _check(self, state: Any) -> None:
         """Raise if a state does not have the declared type."""
@@ -217,7 +217,7 @@ class AccumulateRecords(Operator):
         return data if data != before else None
 
     def _initial(self, data: bytes | None) -> Any:
-        return self._accumulator.start() if data is None else kept(data)
+        return self._accumulator.start() if data is None else stored_accumulator(data)
 
     def _records(self, chunk: Chunk, cell_keys: list[bytes]) -> tuple[list[Any], list[Any], Sequence[Rank | None]]:
         """Return the keys of the cells, and the values and ranks of the records."""
@@ -252,7 +252,13 @@ class AccumulateRecords(Operator):
         ends = self._window.closes_ms(starts, starts + self._window.size_ms)
         nothing = self._results([UNTOUCHED] * len(gone))
         times = np.array([time for time, _ in states], np.int64)
-        chunk = change(self._keys(gone), nothing, self._results([kept for _, kept in states]), times, ends)
+        chunk = change(
+            self._keys(gone),
+            nothing,
+            self._results([stored_accumulator for _, stored_accumulator in states]),
+            times,
+            ends,
+        )
         chunk.expired = True
         self.emit(chunk)
 

@@ -105,11 +105,11 @@ class Runs:
         for run in self._runs:
             pages = _pages_with(run, probe.hashes)
             hashes, times = self._heads(run, pages)
-            seekers, places = probe.match(hashes, times)
-            if len(places):
+            seekers, indexes = probe.match(hashes, times)
+            if len(indexes):
                 page_of = np.repeat(pages, _sizes(run, pages))
                 starts = np.cumsum(_sizes(run, pages)) - _sizes(run, pages)
-                numbers = places - np.repeat(starts, _sizes(run, pages))[places] + page_of[places] * PAGE
+                numbers = indexes - np.repeat(starts, _sizes(run, pages))[indexes] + page_of[indexes] * PAGE
                 yield Found(run, numbers, seekers, self._rows(run, numbers))
 
     def mark(self, run: Run, numbers: Numbers) -> None:
@@ -170,7 +170,7 @@ class Runs:
                 self._session.write(self.table, [(numbers[number].bits_key, data, before)])
         garbage = [key for run in self._gone for key in run.all_keys()]
         self._session.discard(self.table, self._garbage)
-        catalog = dump_state((self._next, garbage, [_told(run) for run in self._runs]))
+        catalog = dump_state((self._next, garbage, [_entry(run) for run in self._runs]))
         if catalog != (self._before or dump_state((0, [], []))):
             self._session.write(self.table, [(_CATALOG, catalog, self._before)])
 
@@ -242,18 +242,18 @@ class Runs:
             for start, size, cell in zip(starts.tolist(), sizes.tolist(), cells, strict=True)
             if cell is not None
         ]
-        places = starts[which] + numbers % PAGE if len(numbers) else np.empty(0, np.intp)
-        return concat_rows(parts).take(places)
+        indexes = starts[which] + numbers % PAGE if len(numbers) else np.empty(0, np.intp)
+        return concat_rows(parts).take(indexes)
 
 
 def _loaded(data: bytes | None) -> tuple[int, list[bytes], list[Run]]:
     if data is None:
         return 0, [], []
     number, garbage, runs = load_state(data)
-    return number, garbage, [Run(*told) for told in runs]
+    return number, garbage, [Run(*entry) for entry in runs]
 
 
-def _told(run: Run) -> list[object]:
+def _entry(run: Run) -> list[object]:
     return [run.number, run.rows, run.first_hashes, run.median_time, run.greatest_time, run.least_time]
 
 

@@ -44,11 +44,11 @@ def pack(chunk: Chunk, input_partitions: list[InputPartition]) -> bytes:
             arrays[name] = column
     if chunk.headers is not None:
         arrays["headers"] = chunk.headers
-    places = [
+    sources = [
         [input_partitions[input_partition].topic, input_partitions[input_partition].partition]
         for input_partition in known.tolist()
     ]
-    return dump_state((to_ipc(pa.RecordBatch.from_pydict(arrays)), objects, places))
+    return dump_state((to_ipc(pa.RecordBatch.from_pydict(arrays)), objects, sources))
 
 
 def waiting_keys(data: bytes) -> Column:
@@ -65,21 +65,21 @@ def waiting_times(data: bytes) -> Ints:
 
 def part_of(data: bytes, rows: npt.NDArray[np.intp]) -> bytes:
     """Return a cell with some of the records."""
-    ipc, objects, places = load_state(data)
+    ipc, objects, sources = load_state(data)
     taken = {name: [column[row] for row in rows.tolist()] for name, column in objects.items()}
-    return dump_state((to_ipc(from_ipc(ipc).take(pa.array(rows))), taken, places))
+    return dump_state((to_ipc(from_ipc(ipc).take(pa.array(rows))), taken, sources))
 
 
 def unpack(data: bytes, input_partitions: list[InputPartition]) -> Chunk:
     """Return the records with their input partitions in this batch; one whose topic is no longer read has none."""
-    ipc, objects, places = load_state(data)
+    ipc, objects, sources = load_state(data)
     batch = from_ipc(ipc)
     numbers = {
         (input_partition.topic, input_partition.partition): number
         for number, input_partition in enumerate(input_partitions)
     }
     known = np.array(
-        [*(numbers.get(tuple(place), NO_INPUT_PARTITION) for place in places), NO_INPUT_PARTITION], np.int64
+        [*(numbers.get(tuple(source), NO_INPUT_PARTITION) for source in sources), NO_INPUT_PARTITION], np.int64
     )
     times = batch.column("timestamp").to_numpy()
 

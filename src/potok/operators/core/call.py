@@ -63,15 +63,15 @@ def describe_error(error: BaseException) -> str:
 
 def _raised_at(error: BaseException) -> str:
     """Return the innermost line that belongs neither to Potok nor to an installed package."""
-    place, trace = "", error.__traceback__
+    line, trace = "", error.__traceback__
     while trace is not None:
-        place = _line_of_user(trace.tb_frame.f_code.co_filename, trace.tb_lineno) or place
+        line = _line_of_user(trace.tb_frame.f_code.co_filename, trace.tb_lineno) or line
         trace = trace.tb_next
-    return place
+    return line
 
 
 _INSTALLED = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
-_NOT_THE_USERS = tuple(os.path.realpath(place) + os.sep for place in (str(Path(__file__).parents[2]), *_INSTALLED))
+_NOT_THE_USERS = tuple(os.path.realpath(line) + os.sep for line in (str(Path(__file__).parents[2]), *_INSTALLED))
 
 
 @lru_cache(maxsize=1_000)

@@ -61,19 +61,19 @@ class Wiring:
         here = [(index, upstream) for index, upstream in enumerate(node.upstreams) if self.is_here(upstream)]
         if has_pre_shuffle(node):
             for _, upstream in here:
-                self._connect(upstream, self.place(operator_factory.pre_shuffle(node)))
+                self._connect(upstream, self.add(operator_factory.pre_shuffle(node)))
             if not self.is_here(node):
                 return None
-            operator = self.place(operator_factory.post_shuffle(node))
+            operator = self.add(operator_factory.post_shuffle(node))
             self.receivers[node.name] = self._tails[node] = operator
             return operator
         if self.is_here(node):
             return self._post_shuffle(node, materialised=materialised and node.stateful)
         for index, upstream in here:
-            self._connect(upstream, self.place(operator_factory.sender(node, index, _edge(index, upstream, node))))
+            self._connect(upstream, self.add(operator_factory.sender(node, index, _edge(index, upstream, node))))
         return None
 
-    def place(self, operator: Operator, after: Operator | None = None) -> Operator:
+    def add(self, operator: Operator, after: Operator | None = None) -> Operator:
         """Run an operator on this level; with `after`, as an uncounted part of that one's step."""
         self.order.append(operator)
         if after is not None:
@@ -87,7 +87,7 @@ class Wiring:
 
     def _post_shuffle(self, node: Node, *, materialised: bool) -> Operator:
         operator_factory = self.operator_factory
-        operator = self.place(operator_factory.post_shuffle(node))
+        operator = self.add(operator_factory.post_shuffle(node))
         self._tails[node] = operator
         for index, upstream in enumerate(node.upstreams):
             if self.is_here(upstream):
@@ -99,7 +99,7 @@ class Wiring:
                 receiver.downstream.append(operator.port(index))
         if materialised:
             keep = Keep(node.name, operator_factory.task, operator_factory.state, operator_factory.step(node).window)
-            operator.downstream.append(self.place(keep))
+            operator.downstream.append(self.add(keep))
             self._tails[node] = keep
         return operator
 

@@ -136,7 +136,7 @@ def table_records(node: TableRecords, shop: OperatorFactory) -> Operator:
 def wire_table_records(node: TableRecords, wiring: Wiring) -> None:
     """Take the records where the table is read, not from the table."""
     if wiring.is_here(node):
-        records = wiring.place(wiring.operator_factory.post_shuffle(node))
+        records = wiring.add(wiring.operator_factory.post_shuffle(node))
         wiring.readers[node.upstream.topic].downstream.append(records)
         wiring.end_with(node, records)
 

@@ -159,8 +159,8 @@ class MatchRows(Operator):
         if right_chunk is not None:
             for key, row in zip(right_keys, _rows(right_chunk), strict=True):
                 held.after[key] = row
-        told = {} if right_chunk is None else dict(zip(right_keys, _causes(right_chunk), strict=True))
-        references = list(self._references(left_chunk, foreign, held, told))
+        causes = {} if right_chunk is None else dict(zip(right_keys, _causes(right_chunk), strict=True))
+        references = list(self._references(left_chunk, foreign, held, causes))
         self._session.write(self._rights, held.writes())
         self._emit_changes(references)
 
@@ -169,18 +169,22 @@ class MatchRows(Operator):
         return Held(dict(zip(keys, self._session.read(self._rights, keys), strict=True)))
 
     def _references(
-        self, chunk: Chunk | None, foreign: list[bytes | None], rights: Held, told: dict[bytes, tuple[int, Cause, Any]]
+        self,
+        chunk: Chunk | None,
+        foreign: list[bytes | None],
+        rights: Held,
+        causes: dict[bytes, tuple[int, Cause, Any]],
     ) -> Iterable[Reference]:
         """Return all references that this batch may have changed: rows that changed, and those that refer to one that
         did."""
         index = Held()
-        prefixes = {key: _prefix(key) for key in told}
+        prefixes = {key: _prefix(key) for key in causes}
         scanned = self._session.rows_below(self._by_key, list(prefixes.values()))
         found: dict[bytes, Touched] = {}
         for key, cells in zip(prefixes, scanned, strict=True):
             for cell_key, data in cells:
                 index.before[cell_key] = data
-                found[cell_key] = Touched(key, cell_key[len(prefixes[key]) :], *told[key])
+                found[cell_key] = Touched(key, cell_key[len(prefixes[key]) :], *causes[key])
         if chunk is not None:
             yield from self._changed(chunk, foreign, index, found)
         for cell_key, touched in sorted(found.items()):
@@ -197,7 +201,7 @@ class MatchRows(Operator):
         assert chunk.before is not None
         homes: list[bytes] = chunk.home.to_pylist()  # type: ignore[union-attr]
         olds = [plain(value) for value in python_rows(only_data(chunk.before)[0])]
-        places: list[bytes] = []
+        cells: list[bytes] = []
         for key, home, new, was, (stream_time, cause, headers) in zip(
             foreign, homes, _rows(chunk), olds, _causes(chunk), strict=True
         ):
@@ -205,12 +209,12 @@ class MatchRows(Operator):
                 old = NOTHING if was is None else Row(new.time, was)
                 yield Reference(home, old, NOTHING, new, NOTHING, stream_time, cause, headers)
                 continue
-            place = _prefix(key) + home
-            index.after[place] = new
-            earlier = found[place].stream_time if place in found else NEVER
-            found[place] = Touched(key, home, max(stream_time, earlier), cause, headers)
-            places.append(place)
-        missing = [place for place in places if place not in index.before]
+            cell = _prefix(key) + home
+            index.after[cell] = new
+            earlier = found[cell].stream_time if cell in found else NEVER
+            found[cell] = Touched(key, home, max(stream_time, earlier), cause, headers)
+            cells.append(cell)
+        missing = [cell for cell in cells if cell not in index.before]
         index.before.update(zip(missing, self._session.read(self._by_key, missing), strict=True))
 
     def _emit_changes(self, references: list[Reference]) -> None:
@@ -234,8 +238,8 @@ class MatchRows(Operator):
         if wanted:
             columns = self._joiner.column(after), self._joiner.column(before)
             headers = headers_of([reference.headers for reference in references])
-            told = change(homes, *columns, times, reached, cause, headers)
-            self.emit(told.take(np.array(wanted, np.intp)))
+            causes = change(homes, *columns, times, reached, cause, headers)
+            self.emit(causes.take(np.array(wanted, np.intp)))
 
 
 def _prefix(key: bytes) -> bytes:

@@ -59,11 +59,11 @@ class SettleRows(Operator):
             shown = key_column(pa.array([key for key, *_ in settled], pa.binary()), self._key_type)
             after, before = [values[came] for _, came, *_ in settled], [olds[left] for _, _, left, _ in settled]
             came_in = np.array([came for _, came, *_ in settled], np.intp)
-            times, told = chunk.timestamp[came_in], chunk.take(came_in)
+            times, taken = chunk.timestamp[came_in], chunk.take(came_in)
             reached = np.array([stream_time for *_, stream_time in settled], np.int64)
             columns = self._column(after), self._column(before)
-            made = change(shown, *columns, times, reached, told.cause, told.headers)
-            made.order = by_position(told.input_partition, told.offset)
+            made = change(shown, *columns, times, reached, taken.cause, taken.headers)
+            made.order = by_position(taken.input_partition, taken.offset)
             self.emit(made)
 
     def _column(self, values: list[object]) -> Column:

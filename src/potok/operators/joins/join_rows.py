@@ -40,9 +40,9 @@ class Origins:
 
     def input_partitions(self, origins: Ints) -> Ints:
         """Return the input partitions of this batch; a partition that is no longer read has none."""
-        places = np.minimum(np.searchsorted(self._sorted, origins), len(self._sorted) - 1)
-        input_partitions = self._order[places]
-        known = (self._sorted[places] == origins) & (input_partitions < len(self._codes) - 1)
+        indexes = np.minimum(np.searchsorted(self._sorted, origins), len(self._sorted) - 1)
+        input_partitions = self._order[indexes]
+        known = (self._sorted[indexes] == origins) & (input_partitions < len(self._codes) - 1)
         return np.where(known, input_partitions, NO_INPUT_PARTITION)
 
 

@@ -127,7 +127,7 @@ def project(column: Column, fields: tuple[str, ...]) -> pa.Array:
     return pa.StructArray.from_arrays(parts, fields=[column.type.field(name) for name in fields], mask=mask)
 
 
-def kept_values(chunk: Chunk, type_: pa.DataType | None) -> tuple[pa.Array, Errors]:
+def stored_values(chunk: Chunk, type_: pa.DataType | None) -> tuple[pa.Array, Errors]:
     """Return values as stored in state: typed ones as they are, dynamic ones as pickles, if they are data."""
     if type_ is not None:
         assert not isinstance(chunk.value, list)
@@ -143,7 +143,7 @@ def kept_values(chunk: Chunk, type_: pa.DataType | None) -> tuple[pa.Array, Erro
     return pa.array(pickles, pa.binary()), errors
 
 
-def shown_values(values: pa.Array, type_: pa.DataType | None) -> Column:
+def rendered_values(values: pa.Array, type_: pa.DataType | None) -> Column:
     return values if type_ is not None else [load_state(data) for data in values.to_pylist()]
 
 

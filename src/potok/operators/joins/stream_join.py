@@ -22,7 +22,7 @@ from potok.operators.joins.join_rows import (
     headers_or_none,
     rows_of_chunk,
 )
-from potok.operators.joins.join_side import JoinSide, Port, kept_values, no_values, shown_values
+from potok.operators.joins.join_side import JoinSide, Port, no_values, rendered_values, stored_values
 from potok.operators.joins.pairing import Joiner
 from potok.state.session import StateSession
 from potok.topology.nodes.joins import JoinKind, JoinWindow
@@ -90,7 +90,7 @@ class StreamJoin(Operator):
             return
         chunk = concat(side.port.chunks)
         side.port.chunks = []
-        values, errors = kept_values(chunk, self._types[side.index])
+        values, errors = stored_values(chunk, self._types[side.index])
         if errors:
             chunk = self.set_aside(chunk, errors)
             values = values.filter(pa.array(all_but(errors, len(values))))
@@ -158,13 +158,13 @@ class StreamJoin(Operator):
         keys = key_column(rows.keys, self._key_type)
         called = self._joiner(keys, self._values(0, left, len(rows)), self._values(1, right, len(rows)))
         input_partitions = self._origins.input_partitions(rows.origins)
-        places = times[order], stream_times[order], input_partitions, rows.offsets
-        chunk = Chunk(keys, called.column, *places, headers=_headers(left, right))
+        columns = times[order], stream_times[order], input_partitions, rows.offsets
+        chunk = Chunk(keys, called.column, *columns, headers=_headers(left, right))
         self.emit(self.set_aside(chunk, called.errors, Reason.ERROR))
 
     def _values(self, index: int, rows: Rows | None, count: int) -> Column:
         type_ = self._types[index]
-        return no_values(count, type_) if rows is None else shown_values(rows.values, type_)
+        return no_values(count, type_) if rows is None else rendered_values(rows.values, type_)
 
 
 def _headers(left: Rows | None, right: Rows | None) -> pa.Array | None:

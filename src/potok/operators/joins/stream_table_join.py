@@ -156,9 +156,9 @@ class TableLookup(Joining):
         order = pc.sort_indices(keys).to_numpy()
         wanted = order[~changed[order]]
         stored = self._stored(keys.take(pa.array(wanted)))
-        place = np.full(len(keys) + 1, len(wanted), np.intp)
-        place[wanted] = np.arange(len(wanted))
-        rows, columns = place[which], [stored]
+        index = np.full(len(keys) + 1, len(wanted), np.intp)
+        index[wanted] = np.arange(len(wanted))
+        rows, columns = index[which], [stored]
         if changes is not None and len(changes):
             numbers = np.flatnonzero(changed[which])
             rows[numbers] = len(stored) + self._visible(chunk.take(numbers), which[numbers], changes, found)

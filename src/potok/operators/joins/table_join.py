@@ -39,7 +39,7 @@ class Sides:
     stream_time: int = NEVER
     cause: tuple[int, int] = (NO_INPUT_PARTITION, -1)
     headers: Any = None
-    told: bool = False
+    emits: bool = False
     """Whether an update of this batch is one of the joined row."""
 
     @classmethod
@@ -53,13 +53,13 @@ class Sides:
             self.right, self.right_time = value, time
         self.stream_time, self.cause = max(self.stream_time, stream_time), cause
 
-    def tell(self, side: int, value: Any, how: JoinKind, headers: Any) -> None:
+    def update(self, side: int, value: Any, how: JoinKind, headers: Any) -> None:
         """Note whether Kafka Streams would emit the next update, even if the joined row does not change: not if the
         other side is required and missing, nor for a tombstone if there is no row.
         """
         other, own = (self.right, self.left) if side == 0 else (self.left, self.right)
         needs_other = how is JoinKind.INNER or (how is JoinKind.LEFT and side == 1)
-        self.told |= other is not None or (not needs_other and (own is not None or value is not None))
+        self.emits |= other is not None or (not needs_other and (own is not None or value is not None))
         self.headers = headers
 
     def to_bytes(self) -> bytes | None:
@@ -147,7 +147,7 @@ class JoinTables(Operator):
         """Drop expired rows, including those of this batch, and note when the others will expire."""
         keys = list(held)
         shown = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
-        ends = {key: drop_ms(window, place["start"], place["end"]) for key, place in zip(keys, shown, strict=True)}
+        ends = {key: drop_ms(window, bounds["start"], bounds["end"]) for key, bounds in zip(keys, shown, strict=True)}
         over = [key for key in keys if ends[key] <= self._clock_ms]
         if over:
             old = [(held[key].left, held[key].right) for key in over]
@@ -174,7 +174,7 @@ class JoinTables(Operator):
             for key, value, time, stream_time, cause, given in changed:
                 sides = held[key]
                 old.setdefault(key, (sides.left, sides.right))
-                sides.tell(number, plain(value), self._joiner.how, given)
+                sides.update(number, plain(value), self._joiner.how, given)
                 sides.put(number, plain(value), time, stream_time, cause)
         if old:
             touched = sorted(old)
@@ -192,7 +192,7 @@ class JoinTables(Operator):
             pairs = [{"left": sides.left, "right": sides.right} for sides in new]
             failed = change(column, pairs, None, times, reached, cause)
             self.task.dead_letters.add(failed, with_rows(errors, pairs), self.name, Reason.ERROR)
-        every = [self._every_update and sides.told for sides in new]
+        every = [self._every_update and sides.emits for sides in new]
         rows = np.array([row for row in range(len(keys)) if every[row] or not same(before[row], after[row])], np.intp)
         if len(rows):
             columns = self._joiner.column(after), self._joiner.column(before)

@@ -19,7 +19,7 @@ from potok.operators.core.ranks import NOWHERE
 from potok.operators.core.unserializable import data_changes, data_records
 from potok.operators.exchange.shards import key_column
 from potok.operators.joins.join_rows import Origins, Rows, concat_rows, rows_of_chunk
-from potok.operators.joins.join_side import JoinSide, kept_values, shown_values
+from potok.operators.joins.join_side import JoinSide, rendered_values, stored_values
 from potok.operators.joins.pairing import Joiner
 from potok.operators.joins.stream_table_join import Joining
 from potok.operators.tables.changes import blank, present
@@ -59,7 +59,7 @@ class HistoryLookup(Joining):
         self._home, self._value_type, self._row_type = home, value_type, projected(row_type, fields)
         grace_ms, self._history_ms = times
         self._waits, self._grace_ms = grace_ms is not None, grace_ms or 0
-        self._kept_ms = self._grace_ms if self._waits else self._history_ms or 0
+        self._retained_ms = self._grace_ms if self._waits else self._history_ms or 0
         self._clock_ms, self._input_partitions, self._origins, self._turns = (
             clock_ms,
             input_partitions,
@@ -75,7 +75,7 @@ class HistoryLookup(Joining):
 
     def next_due(self) -> int | None:
         seen = self._history.next_seen()
-        dues = (self._waiting.next_due(), None if seen is None else seen + self._kept_ms + 1)
+        dues = (self._waiting.next_due(), None if seen is None else seen + self._retained_ms + 1)
         return min((due for due in dues if due is not None), default=None)
 
     def finish(self) -> None:
@@ -91,7 +91,7 @@ class HistoryLookup(Joining):
         due = [rows for rows in due if len(rows)]
         if due:
             self._release(concat_rows(due))
-        self._history.finish(self._clock_ms - self._kept_ms - 1 if self._clock_ms > NEVER else NEVER)
+        self._history.finish(self._clock_ms - self._retained_ms - 1 if self._clock_ms > NEVER else NEVER)
 
     def _in_turn(self, changes: Chunk, chunk: Chunk) -> tuple[Chunk, Chunk]:
         """Hide later versions from records that do not wait; return what follows the last such version. Only a
@@ -122,23 +122,25 @@ class HistoryLookup(Joining):
         chunk = data_records(self, chunk, self._key_type)
         assert isinstance(chunk.key, pa.Array)
         versions: list[tuple[bytes, Version]] = []
-        places = [
-            None if input_partition == NO_INPUT_PARTITION else self._place(input_partition)
+        origins = [
+            None if input_partition == NO_INPUT_PARTITION else self._origin(input_partition)
             for input_partition in chunk.input_partition.tolist()
         ]
         columns = (chunk.key.to_pylist(), self._instants(chunk).tolist(), chunk.timestamp.tolist())
         values = [plain(value) for value in python_rows(chunk.value)]
-        for key, seen, time, place, offset, value in zip(*columns, places, chunk.offset.tolist(), values, strict=True):
-            position = NOWHERE if place is None else (*place, offset)
+        for key, seen, time, origin, offset, value in zip(
+            *columns, origins, chunk.offset.tolist(), values, strict=True
+        ):
+            position = NOWHERE if origin is None else (*origin, offset)
             versions.append((key, Version(seen, time, position, value)))
         self._history.add(versions)
 
-    def _place(self, input_partition: int) -> tuple[str, int]:
+    def _origin(self, input_partition: int) -> tuple[str, int]:
         return self._input_partitions[input_partition].topic, self._input_partitions[input_partition].partition
 
     def _wait(self, chunk: Chunk) -> Rows:
         """Let records wait; return those that need not."""
-        values, errors = kept_values(chunk, self._value_type)
+        values, errors = stored_values(chunk, self._value_type)
         homes = pa.nulls(len(chunk), pa.binary())
         if chunk.home is not None:
             encoded = encode_each_key(chunk.home)
@@ -161,7 +163,7 @@ class HistoryLookup(Joining):
         home = key_column(homes, self._home[0]) if self._home else None
         chunk = Chunk(
             rows.keys,
-            shown_values(value, self._value_type),
+            rendered_values(value, self._value_type),
             times.to_numpy(),
             # The instant of the lookup: the watermark of later steps is held back by the grace.
             rows.times if self._waits else rows.stream_times,

@@ -92,16 +92,16 @@ class Output:
             np.array([sent.stream_time for _, sent in items], np.int64),
             *self._positions(rows),
             headers=self._headers(rows),
-            order=self._places(items, rows == NO_ROW),
+            order=self._order(items, rows == NO_ROW),
         )
 
-    def _places(self, items: list[Item], timed: npt.NDArray[np.bool_]) -> Ints | None:
+    def _order(self, items: list[Item], timed: npt.NDArray[np.bool_]) -> Ints | None:
         """None where all was made of records that stand by their positions, as what is made of them does then."""
         if self._chunk is not None and self._chunk.order is None and not timed.any():
             return None
         turns, stream_times = (np.array(part, np.int64) for part in zip(*map(_turn, items), strict=True))
-        places = np.empty((0, WIDTH), np.int64) if self._chunk is None else order_of(self._chunk)
-        return of_turns(places, turns, stream_times, timed)
+        order = np.empty((0, WIDTH), np.int64) if self._chunk is None else order_of(self._chunk)
+        return of_turns(order, turns, stream_times, timed)
 
     def _key_column(self, items: list[Item]) -> Column:
         if not self._declared and all(sent.key is SAME_KEY for _, sent in items):

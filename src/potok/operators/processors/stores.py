@@ -28,7 +28,7 @@ def frozen(value: Any) -> Any:
     return _copied(value, _copy)
 
 
-def kept(value: Any) -> Any:
+def stored_copy(value: Any) -> Any:
     """The same for a store; a value that is not data is rejected here, in the call that would store it."""
     return _copied(value, _stored)
 
@@ -111,7 +111,7 @@ class OpenValue(_Cell, ValueStore):
         return self._read()
 
     def set(self, value: Any) -> None:
-        self._state = kept(value)
+        self._state = stored_copy(value)
 
     def delete(self) -> None:
         self._state = self._begin()
@@ -131,7 +131,7 @@ class OpenList(_Cell, ListStore):
         return self._read()[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self._read()[index] = kept(value)
+        self._read()[index] = stored_copy(value)
 
     def __delitem__(self, index: Any) -> None:
         del self._read()[index]
@@ -143,10 +143,10 @@ class OpenList(_Cell, ListStore):
         return iter(self._read())
 
     def insert(self, index: int, value: Any) -> None:
-        self._read().insert(index, kept(value))
+        self._read().insert(index, stored_copy(value))
 
     def append(self, value: Any) -> None:
-        self._read().append(kept(value))
+        self._read().append(stored_copy(value))
 
     def clear(self) -> None:
         self._state = []
@@ -163,7 +163,7 @@ class OpenMap(_Cell, MapStore):
         return self._read()[item]
 
     def __setitem__(self, item: Any, value: Any) -> None:
-        self._read()[item] = kept(value)
+        self._read()[item] = stored_copy(value)
 
     def __delitem__(self, item: Any) -> None:
         del self._read()[item]
@@ -208,9 +208,9 @@ class OpenWindow(_Cell, WindowStore):
         times, values = self._read()
         at = instant_ms(at)
         if at + self.retention_ms > self._ctx.stream_time:
-            place = bisect_right(times, at)
-            times.insert(place, at)
-            values.insert(place, kept(value))
+            index = bisect_right(times, at)
+            times.insert(index, at)
+            values.insert(index, stored_copy(value))
 
     def fetch(self, start: int, end: int) -> list[tuple[int, Any]]:
         times, values = self._read()

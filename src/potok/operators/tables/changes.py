@@ -37,7 +37,7 @@ def pick(column: Column, rows: Rows) -> Column:
     return [column[row] for row in rows.tolist()] if isinstance(column, list) else column.take(pa.array(rows))
 
 
-def place(column: Column, rows: Rows, count: int) -> Column:
+def scatter(column: Column, rows: Rows, count: int) -> Column:
     """Return a column of `count` rows with these at the given rows, and null elsewhere."""
     if len(rows) == count:
         return column
@@ -46,9 +46,9 @@ def place(column: Column, rows: Rows, count: int) -> Column:
         for row, value in zip(rows.tolist(), column, strict=True):
             spread[row] = value
         return spread
-    places = np.full(count, -1)
-    places[rows] = np.arange(len(rows))
-    return column.take(pa.array(places, mask=places < 0))
+    indexes = np.full(count, -1)
+    indexes[rows] = np.arange(len(rows))
+    return column.take(pa.array(indexes, mask=indexes < 0))
 
 
 def present(column: Column) -> npt.NDArray[np.bool_]:

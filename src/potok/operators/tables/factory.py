@@ -50,12 +50,12 @@ def wire_source(node: TableSource, wiring: Wiring) -> None:
     shop = wiring.operator_factory
     if wiring.is_first():
         reader = wiring.readers[node.topic] = shop.reader(node)
-        last = wiring.place(reader)
+        last = wiring.add(reader)
         if node.about:
             value = shop.step(node).value
             assert value is not None
-            last = wiring.place(Annotate(node.name, shop.task, node.about, value, shop.spec.input_partitions), last)
-        wiring.place(shop.pre_shuffle(node), last)
+            last = wiring.add(Annotate(node.name, shop.task, node.about, value, shop.spec.input_partitions), last)
+        wiring.add(shop.pre_shuffle(node), last)
     wiring.step(node)
 
 

@@ -32,7 +32,7 @@ class GroupAccumulator(ABC):
     @abstractmethod
     def subtract(self, state: Any, key: Any, value: Any) -> Any: ...
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         """Return the state as serializable data."""
         return state
 
@@ -217,7 +217,7 @@ class Fold(GroupAccumulator):
     def subtract(self, state: Any, key: Any, value: Any) -> Any:
         return self._call(self._subtractor, key, value, state)
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         return plain(state)
 
     def _call(self, function: Function, key: Any, value: Any, state: Any) -> Any:
@@ -246,7 +246,7 @@ class Reduce(GroupAccumulator):
     def subtract(self, state: Any, key: Any, value: Any) -> Any:
         return (self._subtractor(self._as_seen(state[0]), value),) if state else state
 
-    def kept(self, state: Any) -> Any:
+    def stored(self, state: Any) -> Any:
         return tuple(map(plain, state))
 
     def result(self, state: Any) -> Any:

@@ -55,11 +55,11 @@ class Group:
     def of(cls, data: bytes | None) -> Group:
         return cls() if data is None else cls(*load_state(data))
 
-    def to_bytes(self, kept: Any, *, keeps_empty: bool) -> bytes | None:
+    def to_bytes(self, stored: Any, *, keeps_empty: bool) -> bytes | None:
         """Serialize the group with its aggregate; None if it is empty, unless empty groups are kept."""
         if not self.members and not self.refused and not keeps_empty:
             return None
-        return dump_state((self.time, self.members, kept, self.refused))
+        return dump_state((self.time, self.members, stored, self.refused))
 
     def refuse(self, value: Any) -> None:
         name = identity(value)
@@ -132,7 +132,7 @@ class AccumulateGroups(Operator):
         cell_keys = list(rows_of)
         before = self._session.read(self._table, cell_keys)
         shown = python_rows(key_column(pa.array(cell_keys, pa.binary()), self._key_type))
-        turn = _Turn(self._accumulator, self._kept, keeps_empty=self._keeps_empty)
+        turn = _Turn(self._accumulator, self._stored, keeps_empty=self._keeps_empty)
         old, new = [self._shown(Group.of(data), there=data is not None) for data in before], []
         cells: list[bytes | None] = []
         for key, data, rows in zip(shown, before, rows_of.values(), strict=True):
@@ -169,13 +169,13 @@ class AccumulateGroups(Operator):
         results, errors = call_python(function, part)
         return plain_all(results), errors
 
-    def _kept(self, group: Group) -> Any:
+    def _stored(self, group: Group) -> Any:
         """Return the aggregate of a group as data, if it fits its type."""
         if not group.members:
             return None
         if self._checked and self._result_type is not None:
             must_fit(self._accumulator.result(group.state), self._result_type)
-        return self._accumulator.kept(group.state)
+        return self._accumulator.stored(group.state)
 
     def _emit_changes(
         self,
@@ -193,8 +193,8 @@ class AccumulateGroups(Operator):
             keys = key_column(pa.array([cell_keys[row] for row in changed], pa.binary()), self._key_type)
             times = np.array([new[row].time for row in changed], np.int64)
             new_column, old_column = (self._column([values[row] for row in changed]) for values in (after, previous))
-            told = None if headers is None else headers.take(pa.array(changed))
-            made = change(keys, new_column, old_column, times, reached[changed], headers=told)
+            changed_headers = None if headers is None else headers.take(pa.array(changed))
+            made = change(keys, new_column, old_column, times, reached[changed], headers=changed_headers)
             if self._every_update:
                 made.order = by_position(made.input_partition, np.where(loses[changed], -1, made.offset))
             self.emit(in_order(made))
@@ -211,8 +211,8 @@ class AccumulateGroups(Operator):
 class _Turn:
     """Apply moves to groups. A function that raises leaves its group as it was before that move."""
 
-    def __init__(self, accumulator: GroupAccumulator, kept: Callable[[Group], Any], *, keeps_empty: bool) -> None:
-        self._accumulator, self._kept, self._keeps_empty = accumulator, kept, keeps_empty
+    def __init__(self, accumulator: GroupAccumulator, stored: Callable[[Group], Any], *, keeps_empty: bool) -> None:
+        self._accumulator, self._stored, self._keeps_empty = accumulator, stored, keeps_empty
         self.errors: Errors = {}
 
     def run(
@@ -225,7 +225,7 @@ class _Turn:
                 self._leave(group, key, value)
             for _, value in coming:
                 self._come(group, key, value)
-            return group, group.to_bytes(self._kept(group), keeps_empty=self._keeps_empty)
+            return group, group.to_bytes(self._stored(group), keeps_empty=self._keeps_empty)
         except Exception:  # noqa: BLE001 - the user's function may raise anything; all is done again, move by move
             return self._carefully(key, data, time, leaving, coming)
 
@@ -239,7 +239,7 @@ class _Turn:
             comes = number >= len(leaving)
             try:
                 (self._come if comes else self._leave)(group, key, value)
-                saved = dump_state(self._kept(group))
+                saved = dump_state(self._stored(group))
             except Exception as error:  # noqa: BLE001
                 self.errors[row] = describe_error(error)
                 # A row that could not be added is refused; one that could not be removed is gone all the same.

@@ -28,8 +28,8 @@ class Version(NamedTuple):
         return self[:3]
 
 
-def _version(kept: list[Any]) -> Version:
-    seen_ms, time_ms, topic, partition, offset, value = kept
+def _version(stored: list[Any]) -> Version:
+    seen_ms, time_ms, topic, partition, offset, value = stored
     return Version(seen_ms, time_ms, (topic, partition, offset), value)
 
 
@@ -94,8 +94,8 @@ class History:
             self._due = {entry for entry in self._due if entry >= stop}
         changed = []
         for key, row in self._rows.items():
-            kept = still_needed(row, past_ms)
-            data = dump_state([[v.seen_ms, v.time_ms, *v.position, v.value] for v in kept]) if kept else None
+            stored = still_needed(row, past_ms)
+            data = dump_state([[v.seen_ms, v.time_ms, *v.position, v.value] for v in stored]) if stored else None
             if data != self._before[key]:
                 changed.append((key, data, self._before[key]))
         self._session.write(self.table, changed)
@@ -116,4 +116,4 @@ class History:
         missing = [key for key in dict.fromkeys(keys) if key not in self._rows]
         for key, data in zip(missing, self._session.read(self.table, missing), strict=True):
             self._before[key] = data
-            self._rows[key] = [] if data is None else [_version(kept) for kept in load_state(data)]
+            self._rows[key] = [] if data is None else [_version(stored) for stored in load_state(data)]

@@ -16,7 +16,7 @@ from potok.operators.core.chunk import Chunk, Column, concat
 from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.stateless.stateless import pairs_of
-from potok.operators.tables.changes import blank, pick, place, present, settle
+from potok.operators.tables.changes import blank, pick, present, scatter, settle
 from potok.records.keys import encode_each_key, encode_keys
 from potok.records.rows import column_of
 from potok.records.schemas.schema import Schema
@@ -127,10 +127,10 @@ class GroupChanges(Operator):
         out = dict.fromkeys(errors) | dict.fromkeys(self.without_key(part, missing, report=report))
         there = np.zeros(count, np.bool_)
         there[rows[all_but(out, len(part))]] = True
-        placed = place(canonical, rows, count)
-        assert isinstance(placed, list)
-        spread = place(values, rows, count)
-        return Side(placed, spread, there & present(spread))
+        scattered = scatter(canonical, rows, count)
+        assert isinstance(scattered, list)
+        spread = scatter(values, rows, count)
+        return Side(scattered, spread, there & present(spread))
 
     def without_key(self, part: Chunk, rows: list[int], *, report: bool) -> list[int]:
         """Return which rows are rejected of those whose function returned None: here, all of them."""

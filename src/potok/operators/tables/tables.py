@@ -232,9 +232,9 @@ class TableMapValues(Transform):
             for row, value in zip(rows, column, strict=True):
                 spread[row] = value
             return spread
-        places = np.full(len(chunk), -1)
-        places[rows] = np.arange(len(rows))
-        return column.take(pa.array(places, mask=places < 0))
+        indexes = np.full(len(chunk), -1)
+        indexes[rows] = np.arange(len(rows))
+        return column.take(pa.array(indexes, mask=indexes < 0))
 
     def _nothing(self, count: int) -> Column:
         if self._expr is not None:

@@ -152,12 +152,12 @@ class KeepVersions(Operator):
         self, came: dict[tuple[bytes, int], Version], newest: dict[bytes, Version | None]
     ) -> dict[bytes, Version | None]:
         """Write the new versions, and return the rows with another newest version, each with its previous one."""
-        places = list(came)
-        cell_keys = [version_key(*place) for place in places]
+        pairs = list(came)
+        cell_keys = [version_key(*pair) for pair in pairs]
         before = self._session.read(versions_of(self.name), cell_keys)
         changed: dict[bytes, Version | None] = {}
         writes: list[tuple[bytes, bytes | None, bytes | None]] = []
-        for (key, time), cell_key, data in zip(places, cell_keys, before, strict=True):
+        for (key, time), cell_key, data in zip(pairs, cell_keys, before, strict=True):
             version, last = came[key, time], newest[key]
             if data is None or tuple(load_state(data)[0]) <= version.position:
                 writes.append((cell_key, dump_state(([*version.position], version.value)), data))

@@ -106,12 +106,12 @@ class AccumulateWindows(Operator):
         columns = (chunk.timestamp, chunk.input_partition, chunk.offset, chunk.stream_time, marks)
         rows = zip(keys.to_pylist(), values, *(column.tolist() for column in columns), strict=True)
         for key, value, time, input_partition, offset, reach, mark in rows:
-            place = (
+            position = (
                 ("", -1, offset)
                 if input_partition == NO_INPUT_PARTITION
                 else (*input_partitions[input_partition], offset)
             )
-            events[key].append(Event(time, place, reach, value, bool(mark & 1), bool(mark & 2), True))
+            events[key].append(Event(time, position, reach, value, bool(mark & 1), bool(mark & 2), True))
         return events
 
     def _update(self, keys: list[bytes], fresh: dict[bytes, list[Event]], woken: set[bytes]) -> None:
@@ -120,13 +120,13 @@ class AccumulateWindows(Operator):
         revised: list[Row] = []
         closed: list[tuple[bytes, Bounds, bytes]] = []
         cells: list[tuple[bytes, bytes | None, bytes | None]] = []
-        for key, data, told in zip(keys, before, shown, strict=True):
+        for key, data, rendered_key in zip(keys, before, shown, strict=True):
             held = KeyedWindows.load(data)
             for events in self._portions(fresh.get(key, [])):
-                changes, failures = self._keeper.take(held, events, told)
+                changes, failures = self._keeper.take(held, events, rendered_key)
                 revised += [(key, row) for row in changes]
-                self._set_aside(told, failures)
-            self._set_aside(told, self._keeper.settle(held, self._clock_ms))
+                self._set_aside(rendered_key, failures)
+            self._set_aside(rendered_key, self._keeper.settle(held, self._clock_ms))
             closed += [(key, *row) for row in self._keeper.close(held, self._clock_ms, woken=key in woken)]
             self._set_timer(key, held, woken=key in woken)
             new = held.dump()
@@ -165,8 +165,8 @@ class AccumulateWindows(Operator):
             [event.value for event in events],
             np.array([event.time for event in events], np.int64),
             reach,
-            np.array([input_partitions.get(event.place[:2], NO_INPUT_PARTITION) for event in events], np.int64),
-            np.array([event.place[2] for event in events], np.int64),
+            np.array([input_partitions.get(event.add[:2], NO_INPUT_PARTITION) for event in events], np.int64),
+            np.array([event.add[2] for event in events], np.int64),
         )
         self.task.dead_letters.add(chunk, dict(enumerate(failures.values())), self.name, Reason.ERROR)
 

@@ -22,14 +22,14 @@ CHECKED = ("sum", "fold", "reduce")
 def repartition_to_windows(node: Aggregate, window: EventWindow, shop: OperatorFactory) -> Operator:
     plan = shop.step(node).plan
     assert plan is not None
-    place = shop.shuffle_writer, shop.level(node), shop.shards
+    exchange = shop.shuffle_writer, shop.level(node), shop.shards
     if plan.native and isinstance(window, Session):
-        return PreAggregateSessions(node.name, shop.task, plan, window, *place)
+        return PreAggregateSessions(node.name, shop.task, plan, window, *exchange)
     kind, function = node.aggregation.kind, node.aggregation.function
     fields = fields_read(function.callable, function.arity - 2) if kind == "fold" and function is not None else None
     selector = (function, plan.selector) if function is not None and kind not in ("fold", "reduce") else None
     return RepartitionFlagged(
-        node.name, shop.task, window, *place, selector, fields, _marks(node, window, shop), valueless=kind == "count"
+        node.name, shop.task, window, *exchange, selector, fields, _marks(node, window, shop), valueless=kind == "count"
     )
 
 

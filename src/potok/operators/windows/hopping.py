@@ -28,12 +28,12 @@ def by_window(table: pa.Table, plan: AggregatePlan, window: Hopping, step: str) 
     keys = table.column("key").combine_chunks().dictionary_encode()
     low, advance = int(first.min()), window.advance_ms
     starts = int(last.max() - low) // advance + 1
-    places = len(keys.dictionary) * starts
-    if places > SPARSE * len(table) or _may_overflow(table, plan, window):
+    slots = len(keys.dictionary) * starts
+    if slots > SPARSE * len(table) or _may_overflow(table, plan, window):
         return _by_rows(table, plan, window, step)
     ids = keys.indices.to_numpy().astype(np.int64) * starts + (first - low) // advance
     counts = (last - first) // advance + 1
-    sums = _Accumulators(places, ids, counts)
+    sums = _Accumulators(slots, ids, counts)
     touched = np.flatnonzero(sums.touched)
     columns = {
         "key": keys.dictionary.take(pa.array(touched // starts)),
@@ -49,9 +49,9 @@ def by_window(table: pa.Table, plan: AggregatePlan, window: Hopping, step: str) 
 class _Accumulators:
     """One slot for each key and window; row r counts in `counts[r]` slots from `ids[r]` on."""
 
-    def __init__(self, places: int, ids: Ints, counts: Ints) -> None:
-        self._places, self._ids, self._counts = places, ids, counts
-        self.touched = np.zeros(places, np.bool_)
+    def __init__(self, slots: int, ids: Ints, counts: Ints) -> None:
+        self._slots, self._ids, self._counts = slots, ids, counts
+        self.touched = np.zeros(slots, np.bool_)
         for rows, at in self._turns():
             self.touched[at[rows]] = True
 
@@ -79,7 +79,7 @@ class _Accumulators:
         return pa.array(found[touched], column.type, mask=~any_present[touched])
 
     def _gather(self, combine: np.ufunc, values: Array, initial: Any) -> Array:
-        found = np.full(self._places, initial, values.dtype)
+        found = np.full(self._slots, initial, values.dtype)
         for rows, at in self._turns():
             combine.at(found, at[rows], values[rows])
         return found

@@ -48,15 +48,15 @@ class KeyedWindows:
     def load(cls, data: bytes | None) -> KeyedWindows:
         if data is None:
             return cls()
-        due, closed_at, kept, cells, failed = load_state(data)
-        events = [Event.of(event) for event in kept]
+        due, closed_at, stored, cells, failed = load_state(data)
+        events = [Event.of(event) for event in stored]
         found = {(start, end): cell for start, end, cell in cells}
         return cls(due, closed_at, events, found, {events[number]: text for number, text in failed})
 
     def dump(self) -> bytes | None:
         if not self.events:
             return None
-        events = [event.kept() for event in self.events]
+        events = [event.stored() for event in self.events]
         failed = [[number, self.failed[event]] for number, event in enumerate(self.events) if event in self.failed]
         cells = [[start, end, cell] for (start, end), cell in sorted(self.cells.items())]
         return dump_state((self.due, self.closed_at, events, cells, failed))

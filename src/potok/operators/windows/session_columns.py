@@ -84,11 +84,11 @@ def arrange(sessions: SessionColumns, gap_ms: int) -> tuple[Rows, Rows]:
         return _arrange_by_rank(codes, start, end, gap_ms)
     # Key and time as one number; the distance between two keys exceeds a gap.
     base = codes * span - low
-    place = base + start
-    order = np.argsort(place, kind="stable")
+    shifted = base + start
+    order = np.argsort(shifted, kind="stable")
     far = np.maximum.accumulate((base + end)[order])
     begins = np.ones(len(order), np.bool_)
-    begins[1:] = place[order][1:] > far[:-1] + gap_ms
+    begins[1:] = shifted[order][1:] > far[:-1] + gap_ms
     return order, np.flatnonzero(begins)
 
 
@@ -176,8 +176,8 @@ class OpenCells:
             rows[name] = slot
         data = rows.tobytes()
         bounds = np.searchsorted(sessions.codes, np.arange(len(due) + 1)) * self._dtype.itemsize
-        places = bounds.tolist()
-        return [data[low:high] or None for low, high in pairwise(places)]
+        offsets = bounds.tolist()
+        return [data[low:high] or None for low, high in pairwise(offsets)]
 
     def rows(self, sessions: SessionColumns) -> Array:
         """Return the sessions as cells of the table, including the initial values."""

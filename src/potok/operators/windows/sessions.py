@@ -141,18 +141,18 @@ class MergeSessions(Operator):
         before = self._results(old)
         after = self._results(now.take(grown))
         shown = joined([old.take(gone), now.take(grown)])
-        places = pa.array(was[grown], mask=was[grown] < 0)
+        indexes = pa.array(was[grown], mask=was[grown] < 0)
         number = np.concatenate([mine[gone], grown])
-        told = change(
+        changes = change(
             self._keys(keys, shown),
             pa.concat_arrays([pa.nulls(len(gone), after.type), after]),
-            pa.concat_arrays([before.take(pa.array(gone)), before.take(places)]),
+            pa.concat_arrays([before.take(pa.array(gone)), before.take(indexes)]),
             shown.end,
             now.reach[number],
         )
-        told = told.take(np.argsort(number, kind="stable"))
-        told.offset = np.arange(len(told), dtype=np.int64)
-        self.emit(told)
+        changes = changes.take(np.argsort(number, kind="stable"))
+        changes.offset = np.arange(len(changes), dtype=np.int64)
+        self.emit(changes)
 
     def _close(self, keys: list[bytes], closed: SessionColumns) -> None:
         """Write rows that cannot change any more; those past their retention are not written."""

@@ -24,7 +24,7 @@ class Event:
     """A record as long as it may matter. `reach` is its stream time, `fresh` says that it is from this batch."""
 
     time: int
-    place: Position
+    add: Position
     reach: int
     value: Any
     opens: bool = True
@@ -32,12 +32,12 @@ class Event:
     fresh: bool = False
 
     @classmethod
-    def of(cls, kept: list[Any]) -> Event:
-        time, topic, partition, offset, reach, value, opens, closes = kept
+    def of(cls, stored: list[Any]) -> Event:
+        time, topic, partition, offset, reach, value, opens, closes = stored
         return cls(time, (topic, partition, offset), reach, value, opens, closes)
 
-    def kept(self) -> list[Any]:
-        return [self.time, *self.place, self.reach, self.value, self.opens, self.closes]
+    def stored(self) -> list[Any]:
+        return [self.time, *self.add, self.reach, self.value, self.opens, self.closes]
 
 
 @dataclass(slots=True)
@@ -59,7 +59,7 @@ class Frame:
 
 def in_time_order(events: Iterable[Event]) -> list[Event]:
     """Sort by event time, then by position. Results of one record keep their order."""
-    return sorted(events, key=lambda event: (event.time, event.place))
+    return sorted(events, key=lambda event: (event.time, event.add))
 
 
 class WindowAssigner(ABC):

@@ -21,7 +21,7 @@ Failures = dict[Event, str]
 
 
 def _offset(event: Event) -> tuple[int, str, int]:
-    topic, partition, offset = event.place
+    topic, partition, offset = event.add
     return offset, topic, partition
 
 
@@ -85,13 +85,13 @@ class FrameFold:
 
     def _ranks(self, events: list[Event]) -> list[Rank | None]:
         if self._accumulator.ranked:
-            return [(event.time, event.place) for event in events]
+            return [(event.time, event.add) for event in events]
         return [None] * len(events)
 
     def _data(self, time: int, state: Any) -> bytes:
         if self._type is not None:
             must_fit(self._accumulator.result(state), self._type)
-        return encode_row(time, self._accumulator.kept(state))
+        return encode_row(time, self._accumulator.stored(state))
 
     def result(self, data: bytes | None) -> Any:
         """Return what the table shows of a cell."""

@@ -170,8 +170,8 @@ class _Fitter:
                     self._error(row(index), path, "is null", joined=True)
 
     def _error(self, row: int, path: str, message: str, *, joined: bool = False) -> None:
-        place = f'field "{path}"' if path else "the value"
-        self.errors.setdefault(row, f"{place}{' ' if joined else ': '}{message}")
+        subject = f'field "{path}"' if path else "the value"
+        self.errors.setdefault(row, f"{subject}{' ' if joined else ': '}{message}")
 
 
 def _offsets(objects: list[Any], row: Callable[[int], int]) -> tuple[pa.Array, Callable[[int], int]]:

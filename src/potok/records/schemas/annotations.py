@@ -55,7 +55,7 @@ def leaves_open(declared: Any) -> bool:
     return origin in _LISTS | _MAPS and any(map(leaves_open, arguments))
 
 
-def _schema(annotation: Any, place: str, above: tuple[object, ...]) -> Schema:
+def _schema(annotation: Any, subject: str, above: tuple[object, ...]) -> Schema:
     annotation = _unwrap(annotation)
     if isinstance(annotation, Schema):
         return annotation
@@ -68,12 +68,12 @@ def _schema(annotation: Any, place: str, above: tuple[object, ...]) -> Schema:
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin in _LISTS and _one_item(origin, arguments):
         item, optional = _split_optional(arguments[0])
-        return Schema.list_of(_schema(item, f"an item of {place}", above), nullable=optional)
+        return Schema.list_of(_schema(item, f"an item of {subject}", above), nullable=optional)
     if origin in _MAPS and arguments:
         item, optional = _split_optional(arguments[1])
-        key = _schema(arguments[0], f"a key of {place}", above)
-        return Schema.map_of(key, _schema(item, f"an item of {place}", above), nullable=optional)
-    raise SchemaError(f"{place} cannot be of type {_spell(annotation)}", hint=_hint(annotation))
+        key = _schema(arguments[0], f"a key of {subject}", above)
+        return Schema.map_of(key, _schema(item, f"an item of {subject}", above), nullable=optional)
+    raise SchemaError(f"{subject} cannot be of type {_spell(annotation)}", hint=_hint(annotation))
 
 
 def _one_item(origin: object, arguments: tuple[object, ...]) -> bool:

@@ -105,11 +105,11 @@ def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = F
     return manifest
 
 
-def _write(manifest: Manifest, directory: Path, place: StateLocation) -> None:
-    place.remove()
+def _write(manifest: Manifest, directory: Path, location: StateLocation) -> None:
+    location.remove()
     attempt = Attempt(manifest.entry.epoch, manifest.entry.batch)
     for shard, file in enumerate(manifest.files):
-        store = place.store(shard)
+        store = location.store(shard)
         store.put_many(attempt, [])
         for table, rows in read_shard(directory, file):
             store.put_many(attempt, [(table, rows)])

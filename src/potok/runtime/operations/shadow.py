@@ -114,9 +114,9 @@ def _begin(broker: Broker, name: str, settings: Settings) -> None:
         broker.set_metadata({cells_key(shadow): free.encode(), _follows(shadow): name.encode()})
 
 
-def _has_cells(place: StateLocation) -> bool:
+def _has_cells(location: StateLocation) -> bool:
     try:
-        place.store(0, create=False).close()
+        location.store(0, create=False).close()
     except StateMissing:
         return False
     return True

@@ -14,10 +14,10 @@ from potok.operators.core.dead_letters import CUT, DeadLetters, Note, split_head
 Row = dict[str, Any]
 
 
-def stage_dead_letters(broker: Broker, directory: Path | None, topic: str, letters: DeadLetters) -> list[Staged]:
+def stage_dead_letters(broker: Broker, directory: Path | None, topic: str, dead_letters: DeadLetters) -> list[Staged]:
     return [
-        broker.stage(directory, topic, 0, fitted(broker, topic, batch, letters.at_ms))
-        for batch in letters.batches(LOG_SCHEMA)
+        broker.stage(directory, topic, 0, fitted(broker, topic, batch, dead_letters.at_ms))
+        for batch in dead_letters.batches(LOG_SCHEMA)
     ]
 
 

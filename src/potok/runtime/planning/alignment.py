@@ -69,23 +69,25 @@ class Aligner:
     def _oldest(self, group: AlignedTopics, unread: Unread, budget: int) -> Counts:
         """Count the records of each partition among the oldest `budget` ones."""
         if len(unread) < 2 or budget >= sum(end - start for start, end in unread.values()):
-            return {place: min(budget, end - start) for place, (start, end) in unread.items()}
+            return {topic_partition: min(budget, end - start) for topic_partition, (start, end) in unread.items()}
         below_ms, counts = self._search(group, unread, budget)
         left = budget - sum(counts.values())
         if sum(counts.values()) >= budget * _FULL:
             return counts
         # All records of the next millisecond would be too many: take some, in order.
         more = self._older_than(below_ms + 1, unread)
-        for place in sorted(unread, key=lambda place: (place[0] not in group.tables, place)):
-            taken = min(left, more[place] - counts[place])
-            counts[place] += taken
+        for topic_partition in sorted(
+            unread, key=lambda topic_partition: (topic_partition[0] not in group.tables, topic_partition)
+        ):
+            taken = min(left, more[topic_partition] - counts[topic_partition])
+            counts[topic_partition] += taken
             left -= taken
         return counts
 
     def _search(self, group: AlignedTopics, unread: Unread, budget: int) -> tuple[int, Counts]:
         """Find a time before which there are at most `budget` records: one that fills the budget well, or the greatest
         such time. Return it with the count of each partition."""
-        low, high = min(self._first_ms[place][1] for place in unread), _GREATEST_MS
+        low, high = min(self._first_ms[topic_partition][1] for topic_partition in unread), _GREATEST_MS
         counts = dict.fromkeys(unread, 0)
         step = self._step_ms.get(group, 1000)
         start_ms = low
@@ -127,8 +129,15 @@ class Aligner:
 
     def _older_than(self, time_ms: int, unread: Unread) -> Counts:
         """Count the unread records of each partition before the first one at or after `time_ms`."""
-        found = self.broker.offsets_at([place for place in unread if place not in self._scans], time_ms)
+        found = self.broker.offsets_at(
+            [topic_partition for topic_partition in unread if topic_partition not in self._scans], time_ms
+        )
         found |= {
-            place: self._scans[place].first_at(time_ms, *unread[place]) for place in unread if place in self._scans
+            topic_partition: self._scans[topic_partition].first_at(time_ms, *unread[topic_partition])
+            for topic_partition in unread
+            if topic_partition in self._scans
         }
-        return {place: min(max(found[place], start), end) - start for place, (start, end) in unread.items()}
+        return {
+            topic_partition: min(max(found[topic_partition], start), end) - start
+            for topic_partition, (start, end) in unread.items()
+        }

@@ -76,9 +76,9 @@ class BatchCost:
         cost = _line([1.0 / time**2 for time in times], sizes, times)
         for _ in range(_ROUNDS):
             expected = [cost.fixed + cost.per_record * records for records in sizes]
-            errors = [abs(time / told - 1.0) for time, told in zip(times, expected, strict=True)]
+            errors = [abs(time / estimate - 1.0) for time, estimate in zip(times, expected, strict=True)]
             trust = [min(1.0, _LARGE_ERROR / error) if error else 1.0 for error in errors]
-            cost = _line([part / told**2 for part, told in zip(trust, expected, strict=True)], sizes, times)
+            cost = _line([part / estimate**2 for part, estimate in zip(trust, expected, strict=True)], sizes, times)
         return cost
 
 

@@ -119,15 +119,15 @@ class Planner:
         quiet: set[tuple[str, int]] = set()
         for topic, parts in ends.items():
             for partition, end in parts.items():
-                place = (topic, partition)
+                topic_partition = (topic, partition)
                 if entry.offsets.topics.get(topic, {}).get(partition, 0) < end:
-                    self._quiet_since.pop(place, None)
+                    self._quiet_since.pop(topic_partition, None)
                     continue
-                since = self._quiet_since.setdefault(place, now)
+                since = self._quiet_since.setdefault(topic_partition, now)
                 never = partition not in entry.stream_times.get(topic, {})
                 at_the_end = never and self.target is not None and not self.leader
                 if (now - since) * 1000 >= self.idle_after_ms or at_the_end:
-                    quiet.add(place)
+                    quiet.add(topic_partition)
         return quiet
 
 

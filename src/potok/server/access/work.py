@@ -108,7 +108,7 @@ class Work:
             raise BadRequest(f"one statement was expected, not {len(script)}", hint="send several to /ksql or /sql")
         if not isinstance(script[0].statement, ast.Query | ast.Print):
             hint = "send it to /ksql; this is for SELECT and PRINT"
-            raise Refused("the statement is no query", hint=hint, place=script[0].at)
+            raise Refused("the statement is no query", hint=hint, location=script[0].at)
         return script[0]
 
     def _read_script(self, text: str, variables: tuple[tuple[str, str], ...]) -> tuple[ast.Parsed, ...]:
@@ -154,7 +154,7 @@ def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
     for parsed in script:
         if isinstance(parsed.statement, ast.RunScript):
             hint = "send the statements of the script; or potok sql -f script.sql --server URL"
-            error = Refused("a server reads no files for its clients", hint=hint, place=parsed.statement.at)
+            error = Refused("a server reads no files for its clients", hint=hint, location=parsed.statement.at)
             raise error.in_text(parsed.in_script)
         caller.require(scope_of(parsed.statement))
 

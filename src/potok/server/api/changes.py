@@ -15,7 +15,7 @@ from potok.runtime.output.processing_log import make_log
 from potok.server.access.guard import caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import READ
-from potok.server.api.feeds import Event, Feed, places_of
+from potok.server.api.feeds import Event, Feed, positions_of
 from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
@@ -111,7 +111,7 @@ async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_
             raise NoChanges(source.name)
         if source is LOG_STREAM:
             make_log(database.broker)
-        return Feed(database, source, places_of(database, source, last_id, begin))
+        return Feed(database, source, positions_of(database, source, last_id, begin))
 
     site.pushes.reserve()
     try:

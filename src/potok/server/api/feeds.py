@@ -17,9 +17,9 @@ from potok.statements.records import RecordReader
 from potok.statements.results import ResultColumn
 
 _R = "R"
-_PLACE = ("ROWTIME", "ROWPARTITION", "ROWOFFSET")
+_POSITION_COLUMNS = ("ROWTIME", "ROWPARTITION", "ROWOFFSET")
 
-Places = dict[int, int]
+Positions = dict[int, int]
 """The next offset of each partition."""
 
 
@@ -38,21 +38,21 @@ class Feed:
     look_s: float | None = None
     """How often `take` is called if nothing wakes the one who follows; None for never."""
 
-    def __init__(self, database: Database, source: Source, places: Mapping[int, int]) -> None:
-        self._source, self._places = source, dict(places)
-        self._gaps = _skip_gaps(self._places, database.broker.earliest_offsets(source.topic))
+    def __init__(self, database: Database, source: Source, positions: Mapping[int, int]) -> None:
+        self._source, self._positions = source, dict(positions)
+        self._gaps = _skip_gaps(self._positions, database.broker.earliest_offsets(source.topic))
         fields = [field for field in source_fields(source, _R, positions=True) if not field.hidden]
-        self._slots = [field.slot for field in fields] + [f"{_R}.{name}" for name in _PLACE]
+        self._slots = [field.slot for field in fields] + [f"{_R}.{name}" for name in _POSITION_COLUMNS]
         self._reader = RecordReader(source, _R, frozenset(self._slots))
         self._writer = RowWriter([ResultColumn(field.name, field.type, field.is_key) for field in fields])
         self._keys = [column.name for column in self._writer.columns if column.is_key]
-        self.subscription = tail_of(database).subscribe(source.topic, self._places)
+        self.subscription = tail_of(database).subscribe(source.topic, self._positions)
 
     def take(self) -> list[Event] | None:
         """Return new events, possibly none; None at the end. Raises the reason if the client was dropped."""
         if self._gaps:
             gaps, self._gaps = self._gaps, []
-            return [Event(show_places(self._places), dump(gap), "gap") for gap in gaps]
+            return [Event(format_positions(self._positions), dump(gap), "gap") for gap in gaps]
         blocks = self.subscription.take(0)
         if self.subscription.closed:
             return None
@@ -70,35 +70,35 @@ class Feed:
     def _event(self, row: tuple[Any, ...], gone: bool) -> Event:
         *values, rowtime, partition, offset = row
         named = self._writer.named(tuple(values))
-        told: dict[str, Any] = {"rowtime": rowtime, "partition": partition, "offset": offset}
+        body: dict[str, Any] = {"rowtime": rowtime, "partition": partition, "offset": offset}
         if self._source.is_table:
-            told["key"] = {name: named[name] for name in self._keys}
-        told["row"] = None if gone else named
-        self._places[partition] = offset + 1
-        return Event(show_places(self._places), dump(told))
+            body["key"] = {name: named[name] for name in self._keys}
+        body["row"] = None if gone else named
+        self._positions[partition] = offset + 1
+        return Event(format_positions(self._positions), dump(body))
 
     def close(self) -> None:
         self.subscription.close()
 
 
-def places_of(database: Database, source: Source, last_id: str | None, begin: str) -> Places:
+def positions_of(database: Database, source: Source, last_id: str | None, begin: str) -> Positions:
     """Return the start position of a client: after its last event, at the beginning, or now."""
     broker, topic = database.broker, source.topic
     if last_id:
         known = broker.earliest_offsets(topic)
-        return {**known, **read_places(last_id, broker.end_offsets(topic))}
+        return {**known, **parse_positions(last_id, broker.end_offsets(topic))}
     if begin not in ("now", "beginning"):
         raise BadRequest(f'a feed cannot begin at "{begin}"', hint="write from=now or from=beginning")
     return dict(broker.end_offsets(topic) if begin == "now" else broker.earliest_offsets(topic))
 
 
-def show_places(places: Mapping[int, int]) -> str:
+def format_positions(positions: Mapping[int, int]) -> str:
     """Parse an event id such as `0:12,1:7`."""
-    return ",".join(f"{partition}:{offset}" for partition, offset in sorted(places.items()))
+    return ",".join(f"{partition}:{offset}" for partition, offset in sorted(positions.items()))
 
 
-def read_places(text: str, ends: Mapping[int, int]) -> Places:
-    places: Places = {}
+def parse_positions(text: str, ends: Mapping[int, int]) -> Positions:
+    positions: Positions = {}
     for part in text.split(","):
         partition, colon, offset = part.strip().partition(":")
         if not (colon and partition.isdecimal() and offset.isdecimal() and max(len(partition), len(offset)) < 19):
@@ -106,15 +106,15 @@ def read_places(text: str, ends: Mapping[int, int]) -> Places:
         if int(partition) not in ends or int(offset) > ends[int(partition)]:
             hint = "the topic was created anew, or the id is of another one: begin with from=beginning"
             raise BadRequest(f'there is no event "{text}" here', hint=hint)
-        places[int(partition)] = int(offset)
-    return places
+        positions[int(partition)] = int(offset)
+    return positions
 
 
-def _skip_gaps(places: Places, earliest: Mapping[int, int]) -> list[dict[str, int]]:
+def _skip_gaps(positions: Positions, earliest: Mapping[int, int]) -> list[dict[str, int]]:
     gaps = []
     for partition, first in earliest.items():
-        wanted = places.get(partition, 0)
+        wanted = positions.get(partition, 0)
         if wanted < first:
             gaps.append({"partition": partition, "from": wanted, "to": first})
-            places[partition] = first
+            positions[partition] = first
     return gaps

@@ -15,18 +15,20 @@ from potok.clock import now_ms
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.errors import MetadataConflict, TopicNotFound
 from potok.log.partitioner import split
-from potok.server.api.record_bodies import Placed
+from potok.server.api.record_bodies import AddressedRecord
 from potok.server.errors import BadRequest, KeyUsedBefore
 
 _PREFIX = "http/once/"
-KEPT_MS = 24 * 3_600_000
+RETENTION_MS = 24 * 3_600_000
 _PRUNE_EVERY_S = 600.0
 
 _locks = [threading.Lock() for _ in range(64)]
 _pruned_at: dict[int, float] = {}
 
 
-def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str | None, body: bytes) -> dict[str, Any]:
+def append_once(
+    broker: Broker, topic: str, records: Sequence[AddressedRecord], key: str | None, body: bytes
+) -> dict[str, Any]:
     """Append all records at once; with a `key` that came before, nothing, and what was told then is told again.
 
     On Kafka the key is noted right after the records: if the process dies between the two, and the request comes again,
@@ -34,16 +36,16 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
     """
     if not broker.has_topic(topic):
         raise TopicNotFound(topic)
-    if not placed:
+    if not records:
         raise BadRequest("there are no records", hint='send {"key": "k", "value": {...}}')
-    parts = _parts(broker, topic, placed)
-    told = {"topic": topic, "records": len(placed), "partitions": {str(p): len(batch) for p, batch in parts}}
+    parts = _parts(broker, topic, records)
+    response = {"topic": topic, "records": len(records), "partitions": {str(p): len(batch) for p, batch in parts}}
     staged = [broker.stage(None, topic, partition, batch) for partition, batch in parts]
     if key is None:
         broker.append_staged(staged)
-        return told
+        return response
     mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
-    note = orjson.dumps({"at": now_ms(), "body": digest, "told": told})
+    note = orjson.dumps({"at": now_ms(), "body": digest, "told": response})
     with _locks[int(mark[-2:], 16) % len(_locks)]:
         found = broker.get_metadata(mark)
         if found is None:
@@ -53,18 +55,18 @@ def append_once(broker: Broker, topic: str, placed: Sequence[Placed], key: str |
                 found = broker.get_metadata(mark)
     _prune(broker)
     if found is None:
-        return told
+        return response
     before = orjson.loads(found)
     if before["body"] != digest:
         raise KeyUsedBefore(key)
     return {**before["told"], "repeated": True}
 
 
-def _parts(broker: Broker, topic: str, placed: Sequence[Placed]) -> list[tuple[int, pa.RecordBatch]]:
+def _parts(broker: Broker, topic: str, records: Sequence[AddressedRecord]) -> list[tuple[int, pa.RecordBatch]]:
     """Group records by partition, in order."""
     partitions = broker.partitions(topic)
-    by_partition: dict[int | None, list[Placed]] = {}
-    for item in placed:
+    by_partition: dict[int | None, list[AddressedRecord]] = {}
+    for item in records:
         if item.partition is not None and not item.partition < partitions:
             raise TopicNotFound(topic, item.partition, partitions)
         by_partition.setdefault(item.partition, []).append(item)
@@ -76,7 +78,7 @@ def _parts(broker: Broker, topic: str, placed: Sequence[Placed]) -> list[tuple[i
     return parts
 
 
-def _batch(items: Sequence[Placed]) -> pa.RecordBatch:
+def _batch(items: Sequence[AddressedRecord]) -> pa.RecordBatch:
     rows = [item.record for item in items]
     headers = [[{"name": n, "value": v} for n, v in row.headers] or None for row in rows]
     times = [None if row.timestamp_ms < 0 else row.timestamp_ms for row in rows]
@@ -107,7 +109,7 @@ def _prune(broker: Broker) -> None:
     if now - _pruned_at.setdefault(id(broker), now) < _PRUNE_EVERY_S:
         return
     _pruned_at[id(broker)] = now
-    prune(broker, now_ms() - KEPT_MS)
+    prune(broker, now_ms() - RETENTION_MS)
 
 
 def prune(broker: Broker, before_ms: int) -> int:

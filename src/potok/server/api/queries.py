@@ -94,7 +94,9 @@ def result_of(result: Result, size: AnswerSize) -> dict[str, Any]:
         "kind": result.kind,
         "columns": [{"name": c.name, "type": type_name(c.type), "key": c.is_key} for c in result.columns],
         "rows": orjson.Fragment(size.array(map(writer.array, result.rows))),
-        "details": [[head, result_of(told, size) if isinstance(told, Rows) else told] for head, told in result.details],
+        "details": [
+            [head, result_of(detail, size) if isinstance(detail, Rows) else detail] for head, detail in result.details
+        ],
         "warnings": list(result.warnings),
     }
 
@@ -104,13 +106,13 @@ async def queries(request: Request) -> Response:
     caller_of(request.scope).require(READ)
     site = site_of(request)
     found = await site.work.answer(site.database.queries)
-    return answer({"queries": [_told(info) for info in found], "push": site.pushes.ids})
+    return answer({"queries": [_description(info) for info in found], "push": site.pushes.ids})
 
 
 @router.get("/queries/{query_id}", tags=["queries"], summary="One query", responses=NOT_THERE)
 async def query(request: Request, query_id: str) -> Response:
     caller_of(request.scope).require(READ)
-    return answer(_told(await _known(site_of(request), query_id)))
+    return answer(_description(await _known(site_of(request), query_id)))
 
 
 @router.post("/queries/{query_id}/{action}", tags=["queries"], summary="pause or resume", responses=NOT_THERE)
@@ -145,5 +147,5 @@ async def _known(site: Site, query_id: str) -> QueryInfo:
     return info
 
 
-def _told(info: QueryInfo) -> dict[str, Any]:
+def _description(info: QueryInfo) -> dict[str, Any]:
     return asdict(info)

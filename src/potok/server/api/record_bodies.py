@@ -16,14 +16,14 @@ _FIELDS = frozenset({"key", "key_base64", "value", "value_base64", "timestamp", 
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class AddressedRecord:
     """A record and its partition; None for the partition of its key."""
 
     record: LogRecord
     partition: int | None
 
 
-def records_of(given: Any) -> list[Placed]:
+def records_of(given: Any) -> list[AddressedRecord]:
     """Parse one record, a list of them, or `{"records": [...]}`."""
     if isinstance(given, Mapping) and given.keys() == {"records"}:
         given = given["records"]
@@ -34,7 +34,7 @@ def records_of(given: Any) -> list[Placed]:
     return [_record(item, number) for number, item in enumerate(given)]
 
 
-def _record(item: Any, number: int) -> Placed:
+def _record(item: Any, number: int) -> AddressedRecord:
     where = f"record {number + 1}"
     if not isinstance(item, Mapping):
         raise BadRequest(f"{where} is no object", hint='write {"key": "k", "value": {...}}')
@@ -51,7 +51,7 @@ def _record(item: Any, number: int) -> Placed:
         NO_TIMESTAMP if timestamp is None else timestamp,
         _headers(item.get("headers"), where),
     )
-    return Placed(record, _whole(item, "partition", where))
+    return AddressedRecord(record, _whole(item, "partition", where))
 
 
 def _bytes(item: Mapping[str, Any], name: str, where: str) -> bytes | None:

@@ -66,8 +66,8 @@ async def append(
         _check_writable(site.database, name)
         return append_once(broker, name, records, idempotency_key, body)
 
-    told = await site.work.answer(work)
-    return answer(told, 200 if told.get("repeated") else 201)
+    response = await site.work.answer(work)
+    return answer(response, 200 if response.get("repeated") else 201)
 
 
 def _check_writable(database: Database, topic: str) -> None:

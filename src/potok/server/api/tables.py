@@ -26,9 +26,9 @@ _START = f"Windows that begin at this instant or later. {_INSTANT}"
 _END = f"Windows that begin before this instant. {_INSTANT}"
 
 
-def _parameter(name: str, place: str, description: str) -> dict[str, Any]:
-    required = {"required": True} if place == "path" else {}
-    return {"name": name, "in": place, "description": description, "schema": {"type": "string"}, **required}
+def _parameter(name: str, where: str, description: str) -> dict[str, Any]:
+    required = {"required": True} if where == "path" else {}
+    return {"name": name, "in": where, "description": description, "schema": {"type": "string"}, **required}
 
 
 @router.get("/tables", summary="List the tables")

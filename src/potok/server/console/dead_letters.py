@@ -15,7 +15,7 @@ TAIL = 200
 """Only so many records of a partition are read at a time: after a flood the page shows its end, not all of it."""
 
 
-class RecentLetters:
+class RecentDeadLetters:
     """Follows the dead letters. Each reason keeps its own latest, so that a flood of one hides no other."""
 
     def __init__(self, broker: Broker, query: str) -> None:
@@ -31,11 +31,11 @@ class RecentLetters:
         if box is None:
             return []
         self._follow(box.topic)
-        kept = [letter for some in self._by_reason.values() for letter in some]
+        kept = [dead_letter for some in self._by_reason.values() for dead_letter in some]
         fates = zip(kept, box.fates(kept), strict=True)
-        letters = [letter for letter, fate in fates if fate is Fate.OPEN]
-        letters.sort(key=lambda letter: (letter.set_aside_at_ms, letter.offset), reverse=True)
-        return [_as_object(letter) for letter in letters]
+        dead_letters = [dead_letter for dead_letter, fate in fates if fate is Fate.OPEN]
+        dead_letters.sort(key=lambda dead_letter: (dead_letter.set_aside_at_ms, dead_letter.offset), reverse=True)
+        return [_as_object(dead_letter) for dead_letter in dead_letters]
 
     def open(self) -> int:
         """Return the number of unresolved ones."""
@@ -54,23 +54,23 @@ class RecentLetters:
         for partition, end in self._broker.end_offsets(topic).items():
             start = max(self._read_to.get(partition, 0), starts.get(partition, 0), end - TAIL)
             if start < end:
-                for letter in read_dead_letter_ranges(self._broker, topic, partition, [(start, end)]):
-                    self._by_reason.setdefault(letter.reason, deque(maxlen=PER_REASON)).append(letter)
+                for dead_letter in read_dead_letter_ranges(self._broker, topic, partition, [(start, end)]):
+                    self._by_reason.setdefault(dead_letter.reason, deque(maxlen=PER_REASON)).append(dead_letter)
                 self._read_to[partition] = end
 
 
-def _as_object(letter: DeadLetter) -> dict[str, Any]:
+def _as_object(dead_letter: DeadLetter) -> dict[str, Any]:
     return {
-        "at": letter.set_aside_at_ms,
-        "reason": letter.reason,
-        "step": letter.step,
-        "error": shown(letter.error.encode()),
-        "key": shown(letter.key),
-        "value": shown(letter.value),
-        "topic": letter.topic,
-        "partition": letter.partition,
-        "offset": letter.offset,
-        "replays": letter.replays,
+        "at": dead_letter.set_aside_at_ms,
+        "reason": dead_letter.reason,
+        "step": dead_letter.step,
+        "error": shown(dead_letter.error.encode()),
+        "key": shown(dead_letter.key),
+        "value": shown(dead_letter.value),
+        "topic": dead_letter.topic,
+        "partition": dead_letter.partition,
+        "offset": dead_letter.offset,
+        "replays": dead_letter.replays,
     }
 
 

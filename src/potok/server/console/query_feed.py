@@ -9,7 +9,7 @@ from typing import Any
 from potok.clock import now_ms
 from potok.errors import PotokError
 from potok.log.broker import Broker
-from potok.server.console.dead_letters import RecentLetters
+from potok.server.console.dead_letters import RecentDeadLetters
 from potok.server.console.drawing import draw
 from potok.server.console.feed import UnknownTable
 from potok.server.console.panel import Panel, series, top
@@ -46,7 +46,7 @@ class QueryFeed:
         self._panels = tuple(panels)
         self._clock = clock
         self._rates = Rates()
-        self._letters = RecentLetters(broker, query)
+        self._dead_letters = RecentDeadLetters(broker, query)
         self._filled: list[dict[str, Any] | None] = [None] * len(self._panels)
         self._filled_at: tuple[int, int] | None = None
         self._next_fill_ms = 0
@@ -86,8 +86,8 @@ class QueryFeed:
             "dead_letters": progress.dead_letters,
             "dead_letters_by_reason": dict(progress.dead_letters_by_reason),
             "failures": dict(progress.failures),
-            "open_dead_letters": self._letters.open(),
-            "recent_dead_letters": self._letters.latest(),
+            "open_dead_letters": self._dead_letters.open(),
+            "recent_dead_letters": self._dead_letters.latest(),
             "state_bytes": progress.state_bytes,
             "state_keys": sum(progress.state_keys.values()),
             "tables": dict(progress.state_keys),

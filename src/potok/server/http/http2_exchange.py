@@ -80,8 +80,8 @@ class Exchange:
             self._protocol.connection.send_headers(self._stream, [(b":status", b"100")])
             self._protocol.flush()
         self._continues = False
-        told_all = self._something.is_set() or self._body or self._unaccepted
-        if not (self._gone or self._complete) and not told_all:
+        all_sent = self._something.is_set() or self._body or self._unaccepted
+        if not (self._gone or self._complete) and not all_sent:
             await self._something.wait()
         self._something.clear()
         if self._gone or self._complete:

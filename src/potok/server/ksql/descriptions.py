@@ -12,10 +12,10 @@ from potok.statements.inspect.sources import show_format
 from potok.statements.results import Row, Rows
 from potok.topology.describe import as_text, description_of
 
-Told = dict[str, Any]
+Description = dict[str, Any]
 
 
-def source_line(source: Source) -> Told:
+def source_line(source: Source) -> Description:
     """A line of SHOW STREAMS or SHOW TABLES."""
     return {
         "type": source.kind,
@@ -31,7 +31,7 @@ def _plain_format(format_: str) -> str:
     return show_format(format_).partition(" ")[0]
 
 
-def source_description(source: Source, database: Database, *, extended: bool) -> Told:
+def source_description(source: Source, database: Database, *, extended: bool) -> Description:
     catalog_state, known = database.catalog_state(), {info.query_id: info for info in database.queries()}
     readers = [known[name] for name in catalog_state.readers(source) if name in known and name != source.query]
     writers = [known[name] for name in catalog_state.writers(source) if name in known]
@@ -71,18 +71,18 @@ def _constraints(source: Source, database: Database) -> list[str]:
     return sorted(other.name for other in database.catalog.sources.values() if other.query in readers)
 
 
-def _field(column: SourceColumn) -> Told:
-    told: Told = {"name": column.name, "schema": schema_tree(column.type)}
+def _field(column: SourceColumn) -> Description:
+    description: Description = {"name": column.name, "schema": schema_tree(column.type)}
     if column.header is not None:
-        told["type"] = "HEADER"
+        description["type"] = "HEADER"
         if column.header:
-            told["headerKey"] = column.header
+            description["headerKey"] = column.header
     elif column.is_key:
-        told["type"] = "KEY"
-    return told
+        description["type"] = "KEY"
+    return description
 
 
-def running_query(info: QueryInfo) -> Told:
+def running_query(info: QueryInfo) -> Description:
     state = state_of(info)
     return {
         "queryString": info.text,
@@ -100,7 +100,7 @@ def state_of(info: QueryInfo) -> str:
     return {"STOPPED": "UNRESPONSIVE", "WAITING": "RUNNING"}.get(info.state, info.state)
 
 
-def query_description(result: Rows | None, database: Database, info: QueryInfo | None = None) -> Told:
+def query_description(result: Rows | None, database: Database, info: QueryInfo | None = None) -> Description:
     """A query that runs, or the one that a statement would begin."""
     details = dict(result.details) if result is not None else {}
     known = {query.query_id: query for query in database.queries()}
@@ -125,7 +125,7 @@ def query_description(result: Rows | None, database: Database, info: QueryInfo |
     }
 
 
-def _query(text: str, sources: list[str], plan: str) -> Told:
+def _query(text: str, sources: list[str], plan: str) -> Description:
     """One that does not run."""
     return {
         "id": "",
@@ -153,23 +153,23 @@ def _steps(result: Rows | None) -> str:
     return "\n".join("  ".join(str(part) for part in row if part) for row in rows)
 
 
-def topic_line(row: Row, database: Database, extended: bool) -> Told:
+def topic_line(row: Row, database: Database, extended: bool) -> Description:
     name, partitions = row[0], row[1]
-    told: Told = {"name": name, "replicaInfo": [1] * int(partitions)}
+    description: Description = {"name": name, "replicaInfo": [1] * int(partitions)}
     if extended:
         groups = [group for group in database.broker.groups() if database.broker.committed(group, name)]
-        told |= {"consumerCount": 0, "consumerGroupCount": len(groups)}
-    return told
+        description |= {"consumerCount": 0, "consumerGroupCount": len(groups)}
+    return description
 
 
-def _arguments(signature: str) -> list[Told]:
+def _arguments(signature: str) -> list[Description]:
     return [
         {"name": one.name, "type": one.type, "description": "optional" * one.optional, "isVariadic": one.variadic}
         for one in arguments_of(signature)
     ]
 
 
-def functions_of(result: Rows) -> Told:
+def functions_of(result: Rows) -> Description:
     details = dict(result.details)
     overview = str(details.get("Overview", ""))
     signatures = [

@@ -114,8 +114,8 @@ class _Inserts:
                 rows.append((number, row))
         database, source = self._site.database, self._source
         errors = await self._site.work.answer(lambda: insert_rows(database, source, [row for _, row in rows]))
-        for place, why in errors.items():
-            number = rows[place][0]
+        for index, why in errors.items():
+            number = rows[index][0]
             message = f"{quoted(source.name)}: {why}"
             acks[number] = _refused(first + number, BAD_STATEMENT, message)
         return acks

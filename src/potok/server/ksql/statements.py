@@ -48,14 +48,14 @@ async def ksql(request: Request) -> Response:
         script = await site.work.script(text, variables)
         allow(script, caller_of(request.scope))
         _check_endpoint(script)
-        told = await site.work.carry_out(script, lambda: dump(_carry_out(site, script, properties, variables)))
+        response = await site.work.carry_out(script, lambda: dump(_carry_out(site, script, properties, variables)))
     except Failed as failed:
         return ksql_response(failed.error, statement=failed.statement, entities=failed.entities)
     except _ForQueries as error:
         return ksql_response(error, statement=text, code=QUERY_ENDPOINT)
     except PotokError as error:
         return ksql_response(error, statement=text) if text else ksql_response(error)
-    return Response(told, media_type="application/json")
+    return Response(response, media_type="application/json")
 
 
 class _ForQueries(Refused):
@@ -66,7 +66,7 @@ def _check_endpoint(script: Sequence[ast.Parsed]) -> None:
     for parsed in script:
         if isinstance(parsed.statement, ast.Query | ast.Print):
             hint = "POST it to /query-stream or /query"
-            raise _ForQueries("SELECT and PRINT are not answered here", hint=hint, place=parsed.at)
+            raise _ForQueries("SELECT and PRINT are not answered here", hint=hint, location=parsed.at)
 
 
 def _carry_out(
@@ -87,14 +87,14 @@ def _carry_out(
 
 
 async def info(_request: Request) -> Response:
-    told = {
+    response = {
         "version": SPOKEN,
         "kafkaClusterId": "potok",
         "ksqlServiceId": "default_",
         "serverStatus": "RUNNING",
         "potokVersion": __version__,
     }
-    return Response(dump({"KsqlServerInfo": told}), media_type="application/json")
+    return Response(dump({"KsqlServerInfo": response}), media_type="application/json")
 
 
 async def healthcheck(request: Request) -> Response:
@@ -109,8 +109,8 @@ async def healthcheck(request: Request) -> Response:
         "commandRunner": {"isHealthy": runner_is_well},
     }
     is_healthy = log_is_well and runner_is_well
-    told = {"isHealthy": is_healthy, "details": details, "serverState": "READY"}
-    return Response(dump(told), 200 if is_healthy else 503, media_type="application/json")
+    response = {"isHealthy": is_healthy, "details": details, "serverState": "READY"}
+    return Response(dump(response), 200 if is_healthy else 503, media_type="application/json")
 
 
 async def _is_well(site: Site) -> bool:
@@ -126,7 +126,7 @@ async def statuses(request: Request) -> Response:
     caller_of(request.scope).require(READ)
     found = await site.work.answer(site.statuses.all)
     return Response(
-        dump({"commandStatuses": {name: told["status"] for name, told in found.items()}}),
+        dump({"commandStatuses": {name: response["status"] for name, response in found.items()}}),
         media_type="application/json",
     )
 
@@ -146,8 +146,8 @@ async def status(request: Request) -> Response:
 async def cluster_status(request: Request) -> Response:
     site = site_of(request)
     caller_of(request.scope).require(READ)
-    told = await site.work.answer(lambda: _cluster(site))
-    return Response(dump(told), media_type="application/json")
+    response = await site.work.answer(lambda: _cluster(site))
+    return Response(dump(response), media_type="application/json")
 
 
 def _cluster(site: Site) -> dict[str, Any]:

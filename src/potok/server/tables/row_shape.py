@@ -56,7 +56,7 @@ class RowShape:
     def named(self, frame: Frame) -> list[dict[str, Any]]:
         columns = [frame.columns[field.slot] for field in self.fields]
         rows = self._writer.all_named(python_rows(columns, frame.rows))
-        if self.source.kept is not None and self.source.kept.is_json:
+        if self.source.stored_table is not None and self.source.stored_table.is_json:
             (column,) = self.source.values
             for row in rows:
                 row[column.name] = None if row[column.name] is None else orjson.loads(row[column.name])

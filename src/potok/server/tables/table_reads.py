@@ -32,7 +32,7 @@ from potok.sql.types import VARCHAR, quoted, type_name
 from potok.statements.database import Database
 from potok.statements.frames import Frame, stacked, typed_column
 from potok.statements.prepared import prepared_for
-from potok.statements.pull.tables import Access, kept_keys, table_frames
+from potok.statements.pull.tables import Access, stored_keys, table_frames
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,11 @@ def find_source(catalog: Catalog, name: str) -> Source | None:
 
 
 def _of_program(catalog: Catalog, name: str) -> Source | None:
-    kept = (source for source in catalog.sources.values() if source.kept is not None and source.kept.table == name)
+    kept = (
+        source
+        for source in catalog.sources.values()
+        if source.stored_table is not None and source.stored_table.table == name
+    )
     return next(kept, None)
 
 
@@ -155,8 +159,8 @@ class TableReads:
         if reader is None:
             return []
         wanted = key_of(source, text)
-        if source.kept is not None:
-            access = Access(kept_keys(source.kept, (wanted,), reader), windows.starts)
+        if source.stored_table is not None:
+            access = Access(stored_keys(source.stored_table, (wanted,), reader), windows.starts)
             return self._rows(source, reader, access, look, windows, None)
         if reader.windowed:
             key = _canonical(source, reader, wanted, text)
@@ -240,7 +244,7 @@ class TableReads:
 
     def _is_local(self, source: Source) -> bool:
         broker = self._database.broker
-        if not source.table_of or source.window is not None or source.kept is not None:
+        if not source.table_of or source.window is not None or source.stored_table is not None:
             return False
         return isinstance(broker, EmbeddedBroker) and state_of(broker, source.table_of).where.kind == FILE
 
@@ -258,8 +262,8 @@ def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:
     last = reader.layout.window != "fixed"
     pairs = zip(starts.to_pylist(), ends.to_pylist(), strict=True)
     kept = [
-        place
-        for place, (start, end) in enumerate(pairs)
+        index
+        for index, (start, end) in enumerate(pairs)
         if low <= start <= high and (windows.at is None or windows.at < end or (last and windows.at == end))
     ]
     return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
@@ -270,7 +274,7 @@ def _among(frame: Frame, keys: Keys, source: Source) -> Frame:
     if keys == Keys():
         return frame
     found = frame.columns[slot_of(ALIAS, source.keys[0].name)].to_pylist()
-    kept = [place for place, key in enumerate(found) if keys.hold(key)]
+    kept = [index for index, key in enumerate(found) if keys.hold(key)]
     return frame if len(kept) == frame.rows else frame.take(pa.array(kept, pa.int64()))
 
 

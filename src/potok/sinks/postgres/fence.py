@@ -35,7 +35,7 @@ class Fences:
 
     def __init__(self, opening: Opening, label: str) -> None:
         self._opening, self._label = opening, label
-        self._place = (opening.query, opening.step)
+        self._fence_key = (opening.query, opening.step)
 
     def take_over(self, connection: Connection) -> None:
         """Fence earlier epochs of the query, and check that the sink is not ahead of it."""
@@ -44,18 +44,18 @@ class Fences:
         opening = self._opening
         connection.execute(
             "INSERT INTO potok_fences VALUES (%s, %s, %s, %s, '', '{}') ON CONFLICT DO NOTHING",
-            (*self._place, opening.epoch, opening.committed),
+            (*self._fence_key, opening.epoch, opening.committed),
         )
         fence = self._read(connection)
         if fence.batch > opening.committed + 1:
-            query, step = (name.replace("'", "''") for name in self._place)
+            query, step = (name.replace("'", "''") for name in self._fence_key)
             remedy = (
                 "empty the table, or choose another, and then: "
                 f"DELETE FROM potok_fences WHERE query = '{query}' AND step = '{step}'"
             )
             raise SinkAhead(opening.step, self._label, fence.batch, opening.committed, remedy)
         connection.execute(
-            "UPDATE potok_fences SET epoch = %s WHERE query = %s AND step = %s", (opening.epoch, *self._place)
+            "UPDATE potok_fences SET epoch = %s WHERE query = %s AND step = %s", (opening.epoch, *self._fence_key)
         )
 
     def locked(self, connection: Connection, batch: Batch) -> Fence:
@@ -69,13 +69,13 @@ class Fences:
     def move(self, connection: Connection, fence: Fence) -> None:
         connection.execute(
             "UPDATE potok_fences SET epoch = %s, batch = %s, digest = %s, refused = %s WHERE query = %s AND step = %s",
-            (fence.epoch, fence.batch, fence.digest, json.dumps(fence.refused), *self._place),
+            (fence.epoch, fence.batch, fence.digest, json.dumps(fence.refused), *self._fence_key),
         )
 
     def _read(self, connection: Connection) -> Fence:
         found = connection.execute(
             "SELECT epoch, batch, digest, refused FROM potok_fences WHERE query = %s AND step = %s FOR UPDATE",
-            self._place,
+            self._fence_key,
         ).fetchone()
         if found is None:
             raise SinkTaken(self._opening.step, self._label, "somebody who deleted its fence", "start the query again")

@@ -74,7 +74,7 @@ class PostgresWriter(SinkWriter):
             return {}
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             if len(rows) == 1:
-                return {first: _told(error)}
+                return {first: _message(error)}
         middle = len(rows) // 2
         failures: Failures = {}
         for start, end in ((0, middle), (middle, len(rows))):
@@ -116,10 +116,10 @@ class PostgresWriter(SinkWriter):
                 unknown = committing and self._opening.guarantee is Guarantee.AT_MOST_ONCE
                 if unknown or not retry.wait():
                     passing = self._target.give_up_after_ms is None
-                    raise self._failed(batch, _told(error), passing=passing) from safe_cause(error)
+                    raise self._failed(batch, _message(error), passing=passing) from safe_cause(error)
             except psycopg.Error as error:
                 self.close()
-                raise self._failed(batch, _told(error)) from safe_cause(error)
+                raise self._failed(batch, _message(error)) from safe_cause(error)
             except BaseException:
                 self.close()
                 raise
@@ -164,5 +164,5 @@ def _slice(rows: Rows, start: int, end: int) -> Rows:
     return Rows(rows.key.slice(start, end - start), rows.value.slice(start, end - start), rows.timestamp[start:end])
 
 
-def _told(error: psycopg.Error) -> str:
+def _message(error: psycopg.Error) -> str:
     return str(error).strip() or type(error).__name__

@@ -28,30 +28,30 @@ def check_clauses(query: ast.Select, form: Form, properties: Properties) -> None
 def _check_pull(query: ast.Select, properties: Properties) -> None:
     if not properties.flag(PULLS):
         hint = f"write EMIT CHANGES, or SET '{PULLS}' = 'true'"
-        raise Refused("pull queries are disabled", hint=hint, place=query.at)
+        raise Refused("pull queries are disabled", hint=hint, location=query.at)
     if query.limit is not None and not properties.flag(PULL_LIMITS):
         hint = f"leave it out, or SET '{PULL_LIMITS}' = 'true'"
-        raise Refused("LIMIT is disabled for pull queries", hint=hint, place=query.at)
+        raise Refused("LIMIT is disabled for pull queries", hint=hint, location=query.at)
     if query.partition_by:
         hint = "leave it out, or keep the query running: EMIT CHANGES"
-        raise Refused("a query that ends writes no partitions", hint=hint, place=query.partition_by[0].at)
+        raise Refused("a query that ends writes no partitions", hint=hint, location=query.partition_by[0].at)
     if query.window is not None:
         hint = "keep the query running: EMIT CHANGES; or group by parts of the time: GROUP BY ROWTIME / 3600000"
-        raise Refused("WINDOW is for queries that keep running", hint=hint, place=query.window.at)
+        raise Refused("WINDOW is for queries that keep running", hint=hint, location=query.window.at)
 
 
 def _check_continuous(query: ast.Select, form: Form, properties: Properties) -> None:
     if query.limit is not None and form is Form.PERSISTENT:
-        raise Refused("a query that keeps running has no LIMIT", hint="leave it out", place=query.at)
+        raise Refused("a query that keeps running has no LIMIT", hint="leave it out", location=query.at)
     if query.order_by:
         hint = "ORDER BY is for pull queries, which end"
-        raise Refused("a query that keeps running has no order", hint=hint, place=query.order_by[0].at)
+        raise Refused("a query that keeps running has no order", hint=hint, location=query.order_by[0].at)
     if query.emit is ast.Emit.FINAL and query.window is None:
         hint = "EMIT FINAL waits for windows to close: add WINDOW and GROUP BY, or write EMIT CHANGES"
-        raise Refused("there is no window that could close", hint=hint, place=query.at)
+        raise Refused("there is no window that could close", hint=hint, location=query.at)
     if query.emit is ast.Emit.FINAL and not properties.flag(SUPPRESS):
         hint = f"write EMIT CHANGES, or SET '{SUPPRESS}' = 'true'"
-        raise Refused("EMIT FINAL is disabled", hint=hint, place=query.at)
+        raise Refused("EMIT FINAL is disabled", hint=hint, location=query.at)
     if query.group_by and query.partition_by:
         hint = "GROUP BY chooses the key already"
-        raise Refused("GROUP BY and PARTITION BY exclude each other", hint=hint, place=query.partition_by[0].at)
+        raise Refused("GROUP BY and PARTITION BY exclude each other", hint=hint, location=query.partition_by[0].at)

@@ -100,10 +100,10 @@ def group(
         typed = check(expression, scope)
         if typed.type == NULL:
             hint = "group by a column, or by a constant such as 1 for a single group"
-            raise Refused("cannot group by NULL", hint=hint, place=expression.at)
+            raise Refused("cannot group by NULL", hint=hint, location=expression.at)
         if any(typed == known for _, known in keys):
             hint = "leave one of them out"
-            raise Refused(f"{show(expression)} occurs twice in GROUP BY", hint=hint, place=expression.at)
+            raise Refused(f"{show(expression)} occurs twice in GROUP BY", hint=hint, location=expression.at)
         keys.append((_key_name(expression, items, rows, index), typed))
     aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
     return Grouping(tuple(keys), tuple(_limited(aggregate, properties) for aggregate in aggregates))
@@ -118,7 +118,7 @@ def check_kept(grouping: Grouping, source: Source) -> None:
             hint = "copy the stream into another format first: CREATE STREAM ... WITH (VALUE_FORMAT = 'JSON') AS SELECT"
             kept = f"{show(aggregate.call)} keeps a list, map or struct"
             message = f"{kept}, which {quoted(source.name)} cannot hold in the format DELIMITED"
-            raise Refused(message, hint=hint, place=aggregate.call.at)
+            raise Refused(message, hint=hint, location=aggregate.call.at)
 
 
 def check_forgets(grouping: Grouping) -> None:
@@ -127,7 +127,7 @@ def check_forgets(grouping: Grouping) -> None:
         if aggregate.how.fold.undo is None:
             hint = "a row of a table may change or go, and this aggregate cannot forget; aggregate the stream instead"
             message = f"{show(aggregate.call)} cannot be taken over a table"
-            raise Refused(message, hint=hint, place=aggregate.call.at)
+            raise Refused(message, hint=hint, location=aggregate.call.at)
 
 
 def grouped_rows(grouping: Grouping, shape: WindowShape | None) -> Rows:
@@ -150,7 +150,7 @@ def _limited(aggregate: Aggregated, properties: Properties) -> Aggregated:
 def _no_aggregate_in(expression: ast.Expression, why: str, hint: str) -> None:
     inside = next((call for call in calls_of(expression) if is_aggregate(call)), None)
     if inside is not None:
-        raise Refused(f"{show(inside)} {why}", hint=hint, place=inside.at)
+        raise Refused(f"{show(inside)} {why}", hint=hint, location=inside.at)
 
 
 def _key_name(expression: ast.Expression, items: Sequence[Item], rows: Rows, index: int) -> str:
@@ -175,7 +175,7 @@ def _aggregated(call: ast.Call, scope: RowScope, name: str) -> Aggregated:
             return Aggregated(call, tuple(arguments), how, name)
     types = ", ".join(type_name(check(a, scope).type) for a in given)
     ways = "; ".join(overload.signature for overload in function.overloads)
-    raise TypeMistake(f"{call.name}({types}) is not known", hint=f"write {ways}", place=call.at)
+    raise TypeMistake(f"{call.name}({types}) is not known", hint=f"write {ways}", location=call.at)
 
 
 def _accepted(
@@ -238,7 +238,7 @@ class GroupScope:
         raise Refused(
             f"{quoted(field.name)} is neither grouped by nor aggregated",
             hint=f"add it to GROUP BY, or take one of a group: LATEST_BY_OFFSET({quoted(field.name)})",
-            place=name.at,
+            location=name.at,
         )
 
     def call(self, call: ast.Call) -> Typed | None:

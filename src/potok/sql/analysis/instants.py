@@ -41,5 +41,5 @@ def _instant(node: ast.Expression) -> ast.Expression:
         at = parser(TIMESTAMP)(node.value.strip())
     except ValueError as error:
         hint = "write a time such as '2024-05-26T23:59:58.123+0200', from the year on as far as you like"
-        raise TypeMistake(f"'{node.value}' is no time", hint=hint, place=node.at) from error
+        raise TypeMistake(f"'{node.value}' is no time", hint=hint, location=node.at) from error
     return replace(node, value=round(at.timestamp() * 1_000))

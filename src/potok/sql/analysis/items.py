@@ -72,7 +72,7 @@ def items_of(
             name = item.alias or _own_name(item.expression, rows) or names.name_for(item.expression)
             if kept and name in (*PSEUDO, *WINDOW_BOUNDS):
                 hint = f"give it another: {name} AS something_else"
-                raise Refused(f"{name} is a name of the system's", hint=hint, place=item.at)
+                raise Refused(f"{name} is a name of the system's", hint=hint, location=item.at)
             found.append(Item(name, item.expression))
     _check_twice(query, found)
     return found
@@ -86,7 +86,7 @@ def _everything(item: ast.Everything, rows: Rows, *, keys_last: bool) -> list[It
     """Return the columns of the sources; with another key, the old key columns come after the others."""
     if item.source and item.source not in rows.sources:
         hint = closest(item.source, rows.sources) or f"the sources here are {', '.join(rows.sources)}"
-        raise UnknownName(f"there is no source {quoted(item.source)} here", hint=hint, place=item.at)
+        raise UnknownName(f"there is no source {quoted(item.source)} here", hint=hint, location=item.at)
     fields = [field for field in own_fields(rows) if item.source in ("", field.source)]
     if keys_last:
         fields.sort(key=lambda field: (rows.sources.index(field.source), field.is_key))
@@ -103,7 +103,7 @@ def _every_field(item: ast.EveryField, scope: RowScope) -> list[Item]:
     operand = check(item.operand, scope)
     if not pa.types.is_struct(operand.type):
         hint = "write ->* behind a STRUCT"
-        raise TypeMistake(f"{type_name(operand.type)} has no fields", hint=hint, place=item.at)
+        raise TypeMistake(f"{type_name(operand.type)} has no fields", hint=hint, location=item.at)
     return [Item(field.name, ast.FieldOf(item.operand, field.name, at=item.at)) for field in operand.type]
 
 
@@ -121,7 +121,7 @@ def _check_twice(query: ast.Select, items: Sequence[Item]) -> None:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         hint = "give one of them another name: AS something_else"
-        raise Refused(f"two columns of the result are called {quoted(twice)}", hint=hint, place=query.at)
+        raise Refused(f"two columns of the result are called {quoted(twice)}", hint=hint, location=query.at)
 
 
 def with_types(checked: list[tuple[Item, Typed]]) -> list[tuple[Item, Typed]]:
@@ -129,5 +129,5 @@ def with_types(checked: list[tuple[Item, Typed]]) -> list[tuple[Item, Typed]]:
     bare = next((item for item, typed in checked if typed.type == NULL), None)
     if bare is not None:
         hint = f"write its type: CAST(NULL AS VARCHAR) AS {quoted(bare.name)}"
-        raise Refused(f"the column {quoted(bare.name)} is NULL and has no type", hint=hint, place=bare.expression.at)
+        raise Refused(f"the column {quoted(bare.name)} is NULL and has no type", hint=hint, location=bare.expression.at)
     return checked

@@ -18,12 +18,12 @@ def check_key_type(one: Side, other: Side, condition: ast.Binary) -> None:
         raise TypeMistake(
             f"cannot join {type_name(one.key.type)} with {type_name(other.key.type)}",
             hint=f"write CAST({show(one.condition)} AS {type_name(other.key.type)}) on the side that is no key",
-            place=condition.at,
+            location=condition.at,
         )
     if _holds_map(one.key.type):
         hint = "join by an entry: ON a.column['name'] = b.column['name']"
         raise Refused(
-            f"cannot join by {type_name(one.key.type)}: a key cannot hold a map", hint=hint, place=condition.at
+            f"cannot join by {type_name(one.key.type)}: a key cannot hold a map", hint=hint, location=condition.at
         )
 
 
@@ -40,15 +40,15 @@ def check_windows(one: Side, other: Side, clause: ast.Join) -> None:
     shown = " and ".join(_windowed(side) for side in (one, other))
     if None in windows:
         hint = f"join sources that both have windows, or none: {shown}"
-        raise Refused("a windowed source cannot be joined with one without windows", hint=hint, place=clause.at)
+        raise Refused("a windowed source cannot be joined with one without windows", hint=hint, location=clause.at)
     if windows[0] != windows[1]:
         hint = f"the windows must be of the same kind and size: {shown}"
-        raise Refused("sources with different windows cannot be joined", hint=hint, place=clause.at)
+        raise Refused("sources with different windows cannot be joined", hint=hint, location=clause.at)
     for side in (one, other):
         if not side.is_own_key:
             keys = ", ".join(quoted(field.name) for field in side.rows.keys)
             hint = f"join a windowed source by its key: {keys}"
-            raise Refused("a windowed source cannot get another key", hint=hint, place=side.condition.at)
+            raise Refused("a windowed source cannot get another key", hint=hint, location=side.condition.at)
 
 
 def _windowed(side: Side) -> str:
@@ -67,5 +67,5 @@ def check_primary_key(side: Side) -> None:
         raise Refused(
             f"{show(side.condition)} is not the primary key of its table",
             hint=f"a table is joined by its primary key: {keys}",
-            place=side.condition.at,
+            location=side.condition.at,
         )

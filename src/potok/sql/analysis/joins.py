@@ -61,7 +61,7 @@ def analyse_join(
 def _snapshot(left: Rows, right: Rows, clause: ast.Join, types: Mapping[str, pa.DataType]) -> JoinAnalysis:
     if clause.within is not None:
         hint = "leave it out: a query that ends sees all records at once; compare ROWTIME in WHERE"
-        raise Refused("WITHIN is for queries that keep running", hint=hint, place=clause.within.at)
+        raise Refused("WITHIN is for queries that keep running", hint=hint, location=clause.within.at)
     pairs = [_compared(part, left, right, types) for part in _conjuncts(clause.condition)]
     is_table = left.is_table and right.is_table
     rows = rows_with((*left.fields, *right.fields), is_table=is_table, joined=True)
@@ -78,7 +78,7 @@ def _conjuncts(condition: ast.Expression) -> Iterator[ast.Binary]:
         yield condition
     else:
         hint = f"write ON a.column = b.column, and put {show(condition)} into WHERE"
-        raise Refused("a join is by equalities", hint=hint, place=condition.at)
+        raise Refused("a join is by equalities", hint=hint, location=condition.at)
 
 
 def _compared(part: ast.Binary, left: Rows, right: Rows, types: Mapping[str, pa.DataType]) -> tuple[Typed, Typed]:
@@ -90,7 +90,7 @@ def _compared(part: ast.Binary, left: Rows, right: Rows, types: Mapping[str, pa.
     if to is None:
         hint = f"write CAST({show(one.condition)} AS {type_name(other.key.type)})"
         message = f"cannot join {type_name(one.key.type)} with {type_name(other.key.type)}"
-        raise TypeMistake(message, hint=hint, place=part.at)
+        raise TypeMistake(message, hint=hint, location=part.at)
     return check(one.condition, RowScope(left, types), to=to), check(other.condition, RowScope(right, types), to=to)
 
 
@@ -98,7 +98,7 @@ def _sides(part: ast.Binary, left: Rows, right: Rows, types: Mapping[str, pa.Dat
     of_right = [_is_right(side, left, right) for side in (part.left, part.right)]
     if of_right[0] == of_right[1]:
         hint = "compare a column of the one source with a column of the other"
-        raise Refused("both sides of the condition are of the same source", hint=hint, place=part.at)
+        raise Refused("both sides of the condition are of the same source", hint=hint, location=part.at)
     one, other = (part.right, part.left) if of_right[0] else (part.left, part.right)
     return Side(left, one, check(one, RowScope(left, types))), Side(right, other, check(other, RowScope(right, types)))
 
@@ -113,14 +113,14 @@ def _is_right(part: ast.Expression, left: Rows, right: Rows) -> bool:
         if any(found):
             return found[1]
     hint = "each side of the equality names a column of one source"
-    raise Refused(f"{show(part)} is of neither side of the join", hint=hint, place=part.at)
+    raise Refused(f"{show(part)} is of neither side of the join", hint=hint, location=part.at)
 
 
 def _continuous(left: Rows, right: Rows, clause: ast.Join, types: Mapping[str, pa.DataType]) -> JoinAnalysis:
     condition = clause.condition
     if not isinstance(condition, ast.Binary) or condition.op != "=":
         hint = f"write ON a.column = b.column, not {show(condition)}"
-        raise Refused("a join needs one equality", hint=hint, place=condition.at)
+        raise Refused("a join needs one equality", hint=hint, location=condition.at)
     one, other = _sides(condition, left, right, types)
     check_key_type(one, other, condition)
     check_windows(one, other, clause)
@@ -136,14 +136,14 @@ def _how(one: Side, other: Side, clause: ast.Join) -> How:
     if not one.rows.is_table and not other.rows.is_table:
         if clause.within is None:
             hint = "say how far apart the records may be: JOIN ... WITHIN 1 HOUR ON ..."
-            raise Refused("a join of two streams needs WITHIN", hint=hint, place=clause.at)
+            raise Refused("a join of two streams needs WITHIN", hint=hint, location=clause.at)
         return How.STREAMS
     if not other.rows.is_table:
         hint = "write the stream first: FROM stream LEFT JOIN table, or INNER JOIN"
-        raise Refused("a table cannot be joined with a stream", hint=hint, place=clause.at)
+        raise Refused("a table cannot be joined with a stream", hint=hint, location=clause.at)
     if clause.within is not None:
         hint = "leave it out: the table's row of the moment is taken"
-        raise Refused("WITHIN is for joins of two streams", hint=hint, place=clause.within.at)
+        raise Refused("WITHIN is for joins of two streams", hint=hint, location=clause.within.at)
     check_primary_key(other)
     if not one.rows.is_table:
         return How.LOOKUP
@@ -156,10 +156,10 @@ def _check_kind(how: How, clause: ast.Join) -> None:
         return
     if how is How.LOOKUP:
         hint = "write FROM stream LEFT JOIN table, or INNER JOIN: only records of the stream produce results"
-        raise Refused(f"a stream and a table do not support {clause.kind.value} JOIN", hint=hint, place=clause.at)
+        raise Refused(f"a stream and a table do not support {clause.kind.value} JOIN", hint=hint, location=clause.at)
     if how is How.FOREIGN_KEY:
         hint = "join by the primary keys of both, or use LEFT JOIN"
-        raise Refused(f"a foreign-key join does not support {clause.kind.value} JOIN", hint=hint, place=clause.at)
+        raise Refused(f"a foreign-key join does not support {clause.kind.value} JOIN", hint=hint, location=clause.at)
 
 
 def _joined_rows(one: Side, other: Side, kind: ast.JoinKind) -> Rows:

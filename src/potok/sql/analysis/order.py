@@ -36,7 +36,7 @@ def order_of(
         if isinstance(expression, ast.Literal) and type(expression.value) is int:
             if not 1 <= expression.value <= len(shown):
                 hint = f"there are columns 1 to {len(shown)}"
-                raise Refused(f"there is no column {expression.value}", hint=hint, place=expression.at)
+                raise Refused(f"there is no column {expression.value}", hint=hint, location=expression.at)
             typed = shown[expression.value - 1]
         elif isinstance(expression, ast.Name) and not expression.source and expression.name in by_name:
             typed = by_name[expression.name]
@@ -44,7 +44,7 @@ def order_of(
             typed = checked(expression)
         if pa.types.is_nested(typed.type):
             hint = "order by one of its fields or items"
-            raise TypeMistake(f"{type_name(typed.type)} has no order", hint=hint, place=expression.at)
+            raise TypeMistake(f"{type_name(typed.type)} has no order", hint=hint, location=expression.at)
         first = part.descending if part.nulls_first is None else part.nulls_first
         found.append(Order(typed, part.descending, first))
     return tuple(found)

@@ -43,7 +43,7 @@ def project(analysis: Analysis) -> Projection:
     found = _partitioned(analysis, checked) if analysis.partition_by else _under_own_key(analysis, rows, checked)
     if not found.values:
         hint = "select a column besides the key, or copy the key: AS_VALUE(key)"
-        raise Refused("the result has no columns besides its key", hint=hint, place=analysis.query.at)
+        raise Refused("the result has no columns besides its key", hint=hint, location=analysis.query.at)
     return found
 
 
@@ -60,7 +60,7 @@ def _under_own_key(analysis: Analysis, rows: Rows, checked: Sequence[tuple[Item,
             continue
         if slot in taken:
             hint = f"copy it into the value: AS_VALUE({show(item.expression)})"
-            raise Refused(f"the key {show(item.expression)} is selected twice", hint=hint, place=item.expression.at)
+            raise Refused(f"the key {show(item.expression)} is selected twice", hint=hint, location=item.expression.at)
         taken.add(slot)
         keys.append((item.name, typed))
     if analysis.form is Form.PERSISTENT:
@@ -85,12 +85,12 @@ def _check_keys(analysis: Analysis, rows: Rows, wanted: Sequence[str], taken: se
         slots = {field.slot: f"{field.source}.{quoted(field.name)}" for field in rows.fields}
         shown = " or ".join(slots[slot] for slot in rows.stand_ins)
         hint = f"add {slots[rows.stand_ins[0]]} to the SELECT: it is the key of the result"
-        raise Refused(f"the key of the join, {shown}, is missing", hint=hint, place=analysis.query.at)
+        raise Refused(f"the key of the join, {shown}, is missing", hint=hint, location=analysis.query.at)
     missing = next((field for field in rows.fields if field.slot in wanted and field.slot not in taken), None)
     if missing is not None:
         shown = quoted(missing.name.removeprefix("group."))
         hint = f"add {shown} to the SELECT: it is the key of the result"
-        raise Refused(f"the key column {shown} is missing", hint=hint, place=analysis.query.at)
+        raise Refused(f"the key column {shown} is missing", hint=hint, location=analysis.query.at)
 
 
 def _in_key_order(rows: Rows, keys: Sequence[tuple[str, Typed]]) -> Columns:
@@ -98,32 +98,32 @@ def _in_key_order(rows: Rows, keys: Sequence[tuple[str, Typed]]) -> Columns:
         return tuple(keys)
     order = [field.slot for field in rows.fields if field.is_key]
 
-    def place(key: tuple[str, Typed]) -> int:
+    def position(key: tuple[str, Typed]) -> int:
         assert isinstance(key[1], ColumnRef)
         return order.index(key[1].column)
 
-    return tuple(sorted(keys, key=place))
+    return tuple(sorted(keys, key=position))
 
 
 def _partitioned(analysis: Analysis, checked: Sequence[tuple[Item, Typed]]) -> Projection:
     rows, parts = analysis.rows, analysis.partition_by
     if rows.is_table:
         hint = "make a stream of it, or group it: GROUP BY"
-        raise Refused("a table cannot have another key", hint=hint, place=parts[0].expression.at)
+        raise Refused("a table cannot have another key", hint=hint, location=parts[0].expression.at)
     wanted = [part.typed for part in parts]
     twice = next((part.expression for at, part in enumerate(parts) if part.typed in wanted[:at]), None)
     if twice is not None:
-        raise Refused(f"{show(twice)} occurs twice in PARTITION BY", hint="leave one of them out", place=twice.at)
+        raise Refused(f"{show(twice)} occurs twice in PARTITION BY", hint="leave one of them out", location=twice.at)
     if rows.window is not None:
         if [typed.column for typed in wanted if isinstance(typed, ColumnRef)] == [f.slot for f in rows.keys]:
             return _under_own_key(analysis, rows, checked)
         hint = "leave PARTITION BY out: a windowed source keeps its key and its windows"
-        raise Refused("a windowed source cannot get another key", hint=hint, place=parts[0].expression.at)
+        raise Refused("a windowed source cannot get another key", hint=hint, location=parts[0].expression.at)
     rest = list(checked)
     if any(typed.type == pa.null() for typed in wanted):
         if len(wanted) > 1:
             hint = "leave NULL out, or write PARTITION BY NULL alone for records without a key"
-            raise Refused("NULL cannot be one of several parts of a key", hint=hint, place=parts[0].expression.at)
+            raise Refused("NULL cannot be one of several parts of a key", hint=hint, location=parts[0].expression.at)
         keys: list[tuple[str, Typed]] = []
     else:
         keys = [(_part_of_key(analysis, part, rest), part.typed) for part in parts]
@@ -137,12 +137,12 @@ def _part_of_key(analysis: Analysis, part: PartitionPart, rest: list[tuple[Item,
     if len(found) > 1:
         twice = found[1][0].expression
         hint = f"copy it into the value: AS_VALUE({show(twice)})"
-        raise Refused(f"the key {show(part.expression)} is selected twice", hint=hint, place=twice.at)
+        raise Refused(f"the key {show(part.expression)} is selected twice", hint=hint, location=twice.at)
     if found:
         rest.remove(found[0])
         return found[0][0].name
     everything = any(isinstance(item, ast.Everything) and not item.source for item in analysis.query.items)
     if analysis.form is Form.PERSISTENT and not everything:
         hint = f"add {show(part.expression)} to the SELECT: it is the key of the result"
-        raise Refused(f"the key column {show(part.expression)} is missing", hint=hint, place=part.expression.at)
+        raise Refused(f"the key column {show(part.expression)} is missing", hint=hint, location=part.expression.at)
     return part.name

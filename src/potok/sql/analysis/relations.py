@@ -44,7 +44,7 @@ def relations_of(
     twice = next((alias for alias in aliases if aliases.count(alias) > 1), None)
     if twice is not None:
         hint = f"give it another name: JOIN {quoted(twice)} AS other"
-        raise Refused(f"two sources are called {quoted(twice)}", hint=hint, place=relations[-1].at)
+        raise Refused(f"two sources are called {quoted(twice)}", hint=hint, location=relations[-1].at)
     found = []
     for relation, alias in zip(relations, aliases, strict=True):
         source = catalog.source(relation.name, relation.at)
@@ -52,7 +52,7 @@ def relations_of(
             _check_pulled(source, relation, alias, query, properties)
         elif relation.as_of is not None:
             hint = "AS OF is for pull queries on tables that keep versions"
-            raise Refused("a query that keeps running has no AS OF", hint=hint, place=relation.at)
+            raise Refused("a query that keeps running has no AS OF", hint=hint, location=relation.at)
         fields = source_fields(source, alias, positions=form is not Form.PULL or not source.is_table)
         found.append(RelationAnalysis(source, alias, fields, relation, _as_of(relation, source, catalog)))
     if form is not Form.PULL:
@@ -64,10 +64,10 @@ def _check_formats(query: ast.Select, sources: list[Source]) -> None:
     """Reject sources with the value format KAFKA, as ksqlDB does."""
     bare = [source for source in sources if source.value_format.partition(";")[0] == _KAFKA]
     if bare and (query.joins or query.group_by):
-        clause, place = ("JOIN", query.joins[0].at) if query.joins else ("GROUP BY", query.group_by[0].at)
+        clause, location = ("JOIN", query.joins[0].at) if query.joins else ("GROUP BY", query.group_by[0].at)
         names = ", ".join(quoted(source.name) for source in bare)
         hint = "declare the value in another format, such as JSON or DELIMITED"
-        raise Refused(f"the value format KAFKA of {names} does not support {clause}", hint=hint, place=place)
+        raise Refused(f"the value format KAFKA of {names} does not support {clause}", hint=hint, location=location)
 
 
 def _check_pulled(
@@ -79,15 +79,15 @@ def _check_pulled(
             f"nobody keeps its rows: write CREATE SOURCE TABLE over its topic, "
             f"or CREATE TABLE queryable_{source.name} AS SELECT * FROM {name}"
         )
-        raise Refused(f"table {name} cannot be pulled", hint=hint, place=relation.at)
+        raise Refused(f"table {name} cannot be pulled", hint=hint, location=relation.at)
     if not source.is_table and not properties.flag(STREAM_PULLS):
         hint = f"write EMIT CHANGES, or SET '{STREAM_PULLS}' = 'true'"
         message = f"{name} is a stream, and pull queries over streams are disabled"
-        raise Refused(message, hint=hint, place=relation.at)
+        raise Refused(message, hint=hint, location=relation.at)
     for used in names_of(query) if source.is_table else ():
         if used.name in PSEUDO and used.name != ROWTIME and used.source == alias:
             hint = "a row of a table is no single record; ask the stream that the table is made of"
-            raise Refused(f"{used.name} is not known of the rows of a table", hint=hint, place=used.at)
+            raise Refused(f"{used.name} is not known of the rows of a table", hint=hint, location=used.at)
 
 
 def _as_of(relation: ast.Relation, source: Source, catalog: Catalog) -> Typed | None:
@@ -95,7 +95,7 @@ def _as_of(relation: ast.Relation, source: Source, catalog: Catalog) -> Typed | 
         return None
     if not source.is_table:
         hint = "AS OF is for tables that keep versions; filter a stream with WHERE ROWTIME <= ..."
-        raise Refused(f"{quoted(source.name)} is a stream", hint=hint, place=relation.at)
+        raise Refused(f"{quoted(source.name)} is a stream", hint=hint, location=relation.at)
     scope = RowScope(rows_with((), is_table=True), catalog.types)
     found = check(relation.as_of, scope)
     if found.type in (TIMESTAMP, BIGINT):

@@ -91,16 +91,16 @@ def resolve(rows: Rows, name: ast.Name) -> Field:
     shown = f"{name.source}.{name.name}" if name.source else quoted(name.name)
     if found:
         choices = " or ".join(f"{field.source}.{quoted(field.name)}" for field in found)
-        raise Refused(f"{shown} could be a column of several sources", hint=f"write {choices}", place=name.at)
+        raise Refused(f"{shown} could be a column of several sources", hint=f"write {choices}", location=name.at)
     if name.source and name.source not in rows.sources:
         hint = closest(name.source, rows.sources) or f"the sources here are {', '.join(rows.sources)}"
-        raise UnknownName(f"there is no source {quoted(name.source)} here", hint=hint, place=name.at)
+        raise UnknownName(f"there is no source {quoted(name.source)} here", hint=hint, location=name.at)
     if name.name in WINDOW_BOUNDS:
         hint = "it is known behind GROUP BY with a WINDOW, and of sources with WINDOW_TYPE"
-        raise UnknownName(f"{shown} is for windowed tables", hint=hint, place=name.at)
+        raise UnknownName(f"{shown} is for windowed tables", hint=hint, location=name.at)
     known = [field.name for field in rows.fields if not field.hidden and name.source in ("", field.source)]
     hint = closest(name.name, [*known, *PSEUDO]) or f"the columns are {', '.join(map(quoted, known))}"
-    raise UnknownName(f"there is no column {shown}", hint=hint, place=name.at)
+    raise UnknownName(f"there is no column {shown}", hint=hint, location=name.at)
 
 
 def own_fields(rows: Rows) -> Sequence[Field]:

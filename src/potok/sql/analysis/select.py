@@ -105,7 +105,7 @@ def _where(query: ast.Select, condition: ast.Expression, scope: RowScope, form: 
     inside = next(iter(aggregate_calls(replace(query, having=None), [Item("", condition)])), None)
     if inside is not None:
         hint = "filter groups with HAVING"
-        raise Refused(f"{show(inside)} cannot stand in WHERE", hint=hint, place=inside.at)
+        raise Refused(f"{show(inside)} cannot stand in WHERE", hint=hint, location=inside.at)
     if form is Form.PULL and scope.rows.is_table:
         _check_key_lists(condition, scope)
     return check(condition, scope, to=BOOLEAN)
@@ -127,12 +127,12 @@ def _check_ungrouped(query: ast.Select, items: Sequence[Item]) -> None:
     if calls:
         group_all = f"add GROUP BY, or group everything: {show(calls[0])} ... GROUP BY 1"
         hint = "add GROUP BY" if query.window else group_all
-        raise Refused(f"{show(calls[0])} needs GROUP BY", hint=hint, place=calls[0].at)
+        raise Refused(f"{show(calls[0])} needs GROUP BY", hint=hint, location=calls[0].at)
     if query.window is not None:
         hint = "windows are for aggregates: add GROUP BY"
-        raise Refused("WINDOW needs GROUP BY", hint=hint, place=query.window.at)
+        raise Refused("WINDOW needs GROUP BY", hint=hint, location=query.window.at)
     if query.having is not None:
-        raise Refused("HAVING needs GROUP BY", hint="filter rows with WHERE", place=query.having.at)
+        raise Refused("HAVING needs GROUP BY", hint="filter rows with WHERE", location=query.having.at)
 
 
 def _ungrouped(found: Analysis, scope: RowScope, names: Names) -> Analysis:
@@ -168,7 +168,7 @@ def _grouped(found: Analysis, types: Mapping[str, pa.DataType], properties: Prop
     query, rows = found.query, found.rows
     if query.window is not None and rows.is_table:
         hint = "windows are over the records of a stream"
-        raise Refused("a table cannot be cut into windows", hint=hint, place=query.window.at)
+        raise Refused("a table cannot be cut into windows", hint=hint, location=query.window.at)
     ordered = [Item(f"ORDER {index}", part.expression) for index, part in enumerate(query.order_by)]
     grouping = group(query, [*found.items, *ordered], rows, types, properties)
     if found.form is not Form.PULL:
@@ -191,7 +191,7 @@ def _check_continuous_groups(found: Analysis, grouping: Grouping) -> None:
     check_kept(grouping, found.relations[0].source)
     if not grouping.aggregates:
         hint = "add one to the SELECT or to HAVING: COUNT(*) AS n"
-        raise Refused("GROUP BY without an aggregate has nothing to keep", hint=hint, place=query.group_by[0].at)
+        raise Refused("GROUP BY without an aggregate has nothing to keep", hint=hint, location=query.group_by[0].at)
     if found.rows.is_table:
         check_forgets(grouping)
 

@@ -32,7 +32,7 @@ def lists_of(items: Sequence[Item], scope: RowScope, form: Form) -> tuple[tuple[
     calls = list(dict.fromkeys(call for item in items for call in table_calls(item.expression)))
     if calls and scope.rows.is_table and form is not Form.PULL:
         hint = "table functions make rows of the records of a stream"
-        raise Refused(f"{show(calls[0])} cannot be taken over a table", hint=hint, place=calls[0].at)
+        raise Refused(f"{show(calls[0])} cannot be taken over a table", hint=hint, location=calls[0].at)
     return tuple((call, _list_of(call, scope)) for call in calls)
 
 
@@ -40,7 +40,7 @@ def _list_of(call: ast.Call, scope: RowScope) -> Typed:
     inside = next((inner for a in call.arguments for inner in table_calls(a)), None)
     if inside is not None:
         hint = "write it in a query of its own first: CREATE STREAM ... AS SELECT"
-        raise Refused("a table function cannot stand in another one", hint=hint, place=inside.at)
+        raise Refused("a table function cannot stand in another one", hint=hint, location=inside.at)
     return check_table_function(call, scope)
 
 

@@ -22,7 +22,7 @@ def window_of(clause: ast.WindowClause, *, final: bool) -> Window:
     least = clause.size_ms + (clause.grace_ms or 0)
     if clause.retention_ms is not None and clause.retention_ms < least:
         hint = f"write RETENTION {least} MILLISECONDS or more"
-        raise Refused("RETENTION is shorter than the window and its grace", hint=hint, place=clause.at)
+        raise Refused("RETENTION is shorter than the window and its grace", hint=hint, location=clause.at)
     grace = _ms(clause.grace_ms or 0) if final or clause.grace_ms is not None else DEFAULT_GRACE
     retention = DEFAULT_RETENTION if clause.retention_ms is None else _ms(clause.retention_ms)
     try:
@@ -32,7 +32,7 @@ def window_of(clause: ast.WindowClause, *, final: bool) -> Window:
             return hopping(_ms(clause.size_ms), _ms(clause.advance_ms or 0), grace=grace, retention=retention)
         return session(_ms(clause.size_ms), grace=grace, retention=retention)
     except TopologyError as error:
-        raise Refused(error.message, hint=error.hint, place=clause.at) from error
+        raise Refused(error.message, hint=error.hint, location=clause.at) from error
 
 
 def _ms(count: int) -> str:

@@ -211,7 +211,7 @@ def _condition(part: Typed, frame: Frame) -> Values:
 
 def _choice_by_rows(node: nodes.Choice, frame: Frame) -> pa.Array:
     """Compute CASE with each branch computed only for the rows that reach it."""
-    left, places, pieces = np.arange(frame.rows), [], []
+    left, indexes, pieces = np.arange(frame.rows), [], []
     for condition, result in (*node.whens, (nodes.TRUE, node.otherwise)):
         here = frame.at(pa.array(left))
         truth = spread(_condition(condition, here), len(left)).to_numpy(zero_copy_only=False)
@@ -220,9 +220,9 @@ def _choice_by_rows(node: nodes.Choice, frame: Frame) -> pa.Array:
         branch = frame.at(pa.array(chosen))
         pieces.append(spread(_operand(result, branch), len(chosen)))
         frame.note(branch)
-        places.append(chosen)
+        indexes.append(chosen)
     order = np.empty(frame.rows, np.int64)
-    order[np.concatenate(places)] = np.arange(frame.rows)
+    order[np.concatenate(indexes)] = np.arange(frame.rows)
     return pa.concat_arrays(pieces).take(pa.array(order))
 
 
@@ -288,9 +288,9 @@ def _call_where_small(
     inner = Context(now_ms=context.now_ms)
     found = overload.compute([argument.take(pa.array(rows)) for argument in arguments], len(rows), result, inner)
     context.failures.update({int(rows[row]): reason for row, reason in inner.failures.items()})
-    places = np.zeros(len(sizes), np.int64)
-    places[rows] = np.arange(len(rows))
-    return found.take(pa.array(places, mask=large))
+    indexes = np.zeros(len(sizes), np.int64)
+    indexes[rows] = np.arange(len(rows))
+    return found.take(pa.array(indexes, mask=large))
 
 
 def _lambda(node: nodes.LambdaOf, frame: Frame) -> Callable[[Sequence[pa.Array], pa.Array], pa.Array]:

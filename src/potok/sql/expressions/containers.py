@@ -24,9 +24,9 @@ def item(lists: pa.Array, index: Values, rows: int) -> pa.Array:
     wanted = at.fill_null(0).to_numpy().astype(np.int64)
     offsets = lists.offsets.to_numpy().astype(np.int64)
     sizes = np.diff(offsets)
-    places = np.where(wanted > 0, wanted - 1, sizes + wanted)
-    outside = (wanted == 0) | (places < 0) | (places >= sizes)
-    return lists.values.take(pa.array(offsets[:-1] + places, pa.int64(), mask=missing | outside))
+    indexes = np.where(wanted > 0, wanted - 1, sizes + wanted)
+    outside = (wanted == 0) | (indexes < 0) | (indexes >= sizes)
+    return lists.values.take(pa.array(offsets[:-1] + indexes, pa.int64(), mask=missing | outside))
 
 
 def lookup(maps: pa.Array, key: Values, rows: int) -> pa.Array:
@@ -38,9 +38,9 @@ def lookup(maps: pa.Array, key: Values, rows: int) -> pa.Array:
         reserve_taken(key, owner)
     wanted = key if isinstance(key, pa.Scalar) else key.take(pa.array(owner))
     hits = np.flatnonzero(pc.fill_null(pc.equal(maps.keys, wanted), False).to_numpy(zero_copy_only=False))
-    places = np.full(rows, -1, np.int64)
-    places[owner[hits]] = hits
-    return maps.items.take(pa.array(places, mask=places < 0))
+    indexes = np.full(rows, -1, np.int64)
+    indexes[owner[hits]] = hits
+    return maps.items.take(pa.array(indexes, mask=indexes < 0))
 
 
 def make_array(items: Sequence[Values], type_: pa.DataType, rows: int) -> pa.Array:

@@ -66,7 +66,7 @@ def _whole_type(value: int, node: ast.Node) -> pa.DataType:
     if -(2**63) <= value < 2**63:
         return BIGINT
     hint = f"write {value}.0 for a DECIMAL"
-    raise TypeMistake(f"{value} is too large for BIGINT", hint=hint, place=node.at)
+    raise TypeMistake(f"{value} is too large for BIGINT", hint=hint, location=node.at)
 
 
 def _size(value: Decimal) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def _decimal_type(value: Decimal, node: ast.Node) -> pa.DataType:
     precision, scale = _size(value)
     if precision > MAX_PRECISION:
         hint = f"a DECIMAL has {MAX_PRECISION} digits at most; write an exponent (1.5E0) for a DOUBLE"
-        raise TypeMistake(f"{value:f} has too many digits", hint=hint, place=node.at)
+        raise TypeMistake(f"{value:f} has too many digits", hint=hint, location=node.at)
     return decimal(precision, scale)
 
 
@@ -139,7 +139,7 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
         try:
             found = coerced(expression, to)
         except ValueError as error:
-            raise TypeMistake(str(error), place=node.at) from None
+            raise TypeMistake(str(error), location=node.at) from None
         if found is not None:
             return found
     elif implicit(expression.type, to):
@@ -148,7 +148,7 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
     if not can_cast(expression.type, to):
         hint = "write a comparison" if to == BOOLEAN else f"give it something of type {type_name(to)}"
     raise TypeMistake(
-        f"{expression} is {type_name(expression.type)}, and {type_name(to)} is asked for", hint=hint, place=node.at
+        f"{expression} is {type_name(expression.type)}, and {type_name(to)} is asked for", hint=hint, location=node.at
     )
 
 
@@ -215,7 +215,7 @@ def as_target(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
             try:
                 found = coerced(expression, to, lax=True)
             except ValueError as error:
-                raise TypeMistake(str(error), place=node.at) from None
+                raise TypeMistake(str(error), location=node.at) from None
             if found is not None:
                 return found
         case MakeArray(items=items) if pa.types.is_list(to):

@@ -38,11 +38,11 @@ def _cube(arguments: Sequence[Any], _: int, result: pa.DataType, context: Contex
 
 def _combinations(columns: list[Any]) -> list[list[Any]]:
     """Return all subsets of the columns, from none to all, the last column changing fastest."""
-    kept: list[list[Any]] = [[]]
+    retained: list[list[Any]] = [[]]
     for value in columns:
         # A column that is NULL is the same in both cases.
-        kept = [[*row, choice] for row in kept for choice in ([None] if value is None else [None, value])]
-    return kept
+        retained = [[*row, choice] for row in retained for choice in ([None] if value is None else [None, value])]
+    return retained
 
 
 FUNCTIONS: Final = (

@@ -18,7 +18,7 @@ from potok.sql.analysis.scope import WINDOW_BOUNDS
 from potok.sql.catalog import WindowShape
 from potok.sql.expressions.typed import ColumnRef, columns_of
 from potok.sql.functions.function import Fold, Part
-from potok.sql.planner.column_positions import Placed
+from potok.sql.planner.column_positions import LocatedRows
 from potok.sql.planner.computing import Pick, expr_of, function_for, key_expr, struct_of
 from potok.sql.planner.graph import Graph
 from potok.sql.syntax.text import show
@@ -39,8 +39,8 @@ from potok.topology.nodes import (
 
 
 def aggregate(
-    graph: Graph, rows: Placed, grouping: Grouping, window: Window | None, shape: WindowShape | None, name: str
-) -> Placed:
+    graph: Graph, rows: LocatedRows, grouping: Grouping, window: Window | None, shape: WindowShape | None, name: str
+) -> LocatedRows:
     """The groups as a table: what was grouped by in the key, a field for each aggregate in the value."""
     if rows.rows.is_table:
         node = _table_groups(graph, rows, grouping, name)
@@ -48,21 +48,21 @@ def aggregate(
         node = _merged(graph, rows, grouping, window, name)
     else:
         node = _folded(graph, rows, grouping, window, name)
-    return Placed(node, grouped_rows(grouping, shape), _places(grouping, shape))
+    return LocatedRows(node, grouped_rows(grouping, shape), _column_positions(grouping, shape))
 
 
-def _places(grouping: Grouping, shape: WindowShape | None) -> dict[str, Column]:
+def _column_positions(grouping: Grouping, shape: WindowShape | None) -> dict[str, Column]:
     path: tuple[str, ...] = () if shape is None else ("key",)
     several = len(grouping.keys) > 1
-    places = {
+    positions = {
         f"group.{name}": Column(typed.type, "key", (*path, name) if several else path) for name, typed in grouping.keys
     }
     if shape is not None:
         for bound, part in zip(WINDOW_BOUNDS, ("start", "end"), strict=True):
-            places[f"window.{bound}"] = Column(BIGINT, "key", (part,))
+            positions[f"window.{bound}"] = Column(BIGINT, "key", (part,))
     for item in grouping.aggregates:
-        places[f"aggregate.{item.name}"] = Column(item.how.result, "value", (item.name,))
-    return places
+        positions[f"aggregate.{item.name}"] = Column(item.how.result, "value", (item.name,))
+    return positions
 
 
 def is_plain(item: Aggregated) -> bool:
@@ -71,7 +71,7 @@ def is_plain(item: Aggregated) -> bool:
     return len(parts) == 1 and item.how.finish is None and parts[0].type == item.how.result
 
 
-def _grouped(graph: Graph, rows: Placed, grouping: Grouping, values: Expr | None) -> Node:
+def _grouped(graph: Graph, rows: LocatedRows, grouping: Grouping, values: Expr | None) -> Node:
     """Records under the key of their group, with other values if there are any."""
     wanted = [typed.column if isinstance(typed, ColumnRef) else "" for _, typed in grouping.keys]
     key = key_expr([(name, expr_of(typed, rows)) for name, typed in grouping.keys])
@@ -93,7 +93,7 @@ def _argument_name(item: Aggregated, index: int) -> str:
     return f"{item.name}_{index}"
 
 
-def _arguments(rows: Placed, grouping: Grouping) -> Expr:
+def _arguments(rows: LocatedRows, grouping: Grouping) -> Expr:
     items = [
         (_argument_name(item, index), expr_of(argument, rows))
         for item in grouping.aggregates
@@ -132,7 +132,7 @@ class PartColumn:
         return self.part.compute(computed, rows)
 
 
-def _merged(graph: Graph, rows: Placed, grouping: Grouping, window: Window | None, name: str) -> Node:
+def _merged(graph: Graph, rows: LocatedRows, grouping: Grouping, window: Window | None, name: str) -> Node:
     read = {column for item in grouping.aggregates for argument in item.arguments for column in columns_of(argument)}
     moved = not read.isdisjoint(rows.key_slots)
     if moved:
@@ -158,7 +158,7 @@ def _merged(graph: Graph, rows: Placed, grouping: Grouping, window: Window | Non
     return node if finished else _finish_parts(graph, node, grouping, name)
 
 
-def _part_arguments(item: Aggregated, rows: Placed, *, moved: bool) -> tuple[Computed, ...]:
+def _part_arguments(item: Aggregated, rows: LocatedRows, *, moved: bool) -> tuple[Computed, ...]:
     if not moved:
         found = [expr_of(argument, rows) for argument in item.arguments]
         return tuple(expr for expr in found if isinstance(expr, Computed))
@@ -246,7 +246,7 @@ def _aggregation(grouping: Grouping) -> Aggregation:
     return Aggregation("fold", _fold_of(grouping), start(), Function(start, 0, name="start"), by_offset=by_offset)
 
 
-def _folded(graph: Graph, rows: Placed, grouping: Grouping, window: Window | None, name: str) -> Node:
+def _folded(graph: Graph, rows: LocatedRows, grouping: Grouping, window: Window | None, name: str) -> Node:
     upstream = _grouped(graph, rows, grouping, _arguments(rows, grouping))
     node = graph.add(Aggregate(f"{name}.states", None, upstream, _aggregation(grouping), window))
     return _ended(graph, node, grouping, name)
@@ -258,7 +258,7 @@ def _ended(graph: Graph, node: Node, grouping: Grouping, name: str) -> Node:
     return graph.add(TableMapValues(f"{name}.finish", None, node, Function(ending, 1, name="results"), schema))
 
 
-def _table_groups(graph: Graph, rows: Placed, grouping: Grouping, name: str) -> Node:
+def _table_groups(graph: Graph, rows: LocatedRows, grouping: Grouping, name: str) -> Node:
     key = key_expr([(key_name, expr_of(typed, rows)) for key_name, typed in grouping.keys])
     values = _arguments(rows, grouping)
     pair = TupleExpr(pa.struct([("0", key.type), ("1", values.type)]), (key, values))

@@ -14,7 +14,7 @@ NOW = "ROWNOW"
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class LocatedRows:
     """Rows of a query as records: the node, the names of the columns, and their positions."""
 
     node: Node
@@ -32,5 +32,5 @@ class Placed:
         """The key columns of the records in order, followed by the window bounds."""
         return [field.slot for field in self.fields if self.at[field.slot].name == "key"]
 
-    def with_node(self, node: Node) -> Placed:
+    def with_node(self, node: Node) -> LocatedRows:
         return replace(self, node=node)

@@ -17,7 +17,7 @@ from potok.sql.expressions.compute import compute
 from potok.sql.expressions.kept_dates import cannot_be_kept
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.functions.function import Context
-from potok.sql.planner.column_positions import NOW, Placed
+from potok.sql.planner.column_positions import NOW, LocatedRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Pick:
         return columns[0]
 
 
-def expr_of(expression: Typed, rows: Placed) -> Expr:
+def expr_of(expression: Typed, rows: LocatedRows) -> Expr:
     """Return the input of an expression from a record. A missing value reads as NULL."""
     if isinstance(expression, ColumnRef):
         return Computed(expression.type, (rows.at[expression.column],), Pick(), str(expression))

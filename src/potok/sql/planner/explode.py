@@ -14,7 +14,7 @@ from potok.expressions.expr import Column
 from potok.expressions.failures import RowFailures
 from potok.sql.analysis.table_functions import exploded_slot
 from potok.sql.expressions.typed import Typed
-from potok.sql.planner.column_positions import Placed
+from potok.sql.planner.column_positions import LocatedRows
 from potok.sql.planner.computing import expr_of, function_for
 from potok.sql.planner.graph import Graph
 from potok.sql.planner.join_sides import packed_name
@@ -34,24 +34,24 @@ class Zipped:
     type: pa.DataType
 
     def __call__(self, columns: Sequence[pa.Array], rows: int, failures: RowFailures) -> pa.Array:
-        by_place = dict(zip(self.args, columns, strict=True))
-        lists = [made.compute([by_place[arg] for arg in made.args], rows, failures) for made in self.lists]
+        by_position = dict(zip(self.args, columns, strict=True))
+        lists = [made.compute([by_position[arg] for arg in made.args], rows, failures) for made in self.lists]
         lengths = [np.asarray(pc.fill_null(pc.list_value_length(part), 0).to_numpy(), np.int64) for part in lists]
         counts = np.maximum.reduce(lengths)
         parents = np.repeat(np.arange(rows), counts)
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        places = np.arange(len(parents)) - offsets[parents]
+        positions = np.arange(len(parents)) - offsets[parents]
         arrays = [column.take(pa.array(parents)) for column in columns[: self.width]]
         for part, length in zip(lists, lengths, strict=True):
             starts = np.concatenate([[0], np.cumsum(length)])[:-1]
             arrays.append(
-                pc.list_flatten(part).take(pa.array(starts[parents] + places, mask=places >= length[parents]))
+                pc.list_flatten(part).take(pa.array(starts[parents] + positions, mask=positions >= length[parents]))
             )
         struct = pa.StructArray.from_arrays(arrays, fields=list(self.type.value_type))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), struct, type=self.type)
 
 
-def explode(graph: Graph, rows: Placed, lists: Sequence[tuple[ast.Call, Typed]]) -> Placed:
+def explode(graph: Graph, rows: LocatedRows, lists: Sequence[tuple[ast.Call, Typed]]) -> LocatedRows:
     """Return rows with a column per table function; without table functions, return them unchanged."""
     if not lists:
         return rows
@@ -67,5 +67,5 @@ def explode(graph: Graph, rows: Placed, lists: Sequence[tuple[ast.Call, Typed]])
     expr = Computed(type_, args, Zipped(len(columns), made, args, type_), text)
     node = graph.add(FlatMapValues(graph.name_of(rows.node, "explode"), None, rows.node, function_for(expr)))
     slots = [*kept, *(exploded_slot(index) for index in range(len(made)))]
-    places = {slot: Column(field.type, "value", (field.name,)) for slot, field in zip(slots, fields, strict=True)}
-    return Placed(node, rows.rows, {**rows.at, **places})
+    positions = {slot: Column(field.type, "value", (field.name,)) for slot, field in zip(slots, fields, strict=True)}
+    return LocatedRows(node, rows.rows, {**rows.at, **positions})

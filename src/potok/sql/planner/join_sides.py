@@ -14,7 +14,7 @@ from potok.expressions.failures import RowFailures
 from potok.expressions.function import Function
 from potok.sql.analysis.scope import Field
 from potok.sql.expressions.typed import Typed
-from potok.sql.planner.column_positions import NOW, Placed
+from potok.sql.planner.column_positions import NOW, LocatedRows
 from potok.sql.planner.computing import Pick, expr_of, function_for, struct_of
 from potok.sql.planner.graph import Graph
 from potok.sql.types import quoted
@@ -26,36 +26,36 @@ def packed_name(field: Field) -> str:
     return f"{quoted(field.source)}.{quoted(field.name)}" if field.source else field.name
 
 
-def _packed(side: Placed) -> tuple[StructExpr, dict[str, Column]]:
+def _packed(side: LocatedRows) -> tuple[StructExpr, dict[str, Column]]:
     """Pack all columns of a side into one struct, under qualified names. A generated key is left out: it has no name
     after the next join."""
     items: list[tuple[str, Expr]] = []
-    places: dict[str, Column] = {}
+    positions: dict[str, Column] = {}
     names = {field.slot: (packed_name(field), field.name) for field in side.fields if field.source}
     if NOW in side.at:
         names[NOW] = (f"{quoted(side.rows.sources[-1])}.{NOW}", NOW)
     for slot, (name, shown) in names.items():
         at = side.at[slot]
         items.append((name, Computed(at.type, (at,), Pick(), quoted(shown))))
-        places[slot] = Column(at.type, "value", (name,))
-    return struct_of(items), places
+        positions[slot] = Column(at.type, "value", (name,))
+    return struct_of(items), positions
 
 
-def keyed_stream(graph: Graph, side: Placed, key: Typed, *, by_key: bool) -> Placed:
+def keyed_stream(graph: Graph, side: LocatedRows, key: Typed, *, by_key: bool) -> LocatedRows:
     """Return the packed columns of a stream under the key of the join; `by_key` says that the records have it."""
-    value, places = _packed(side)
+    value, positions = _packed(side)
     name = graph.name_of(side.node, "select")
     if by_key:
-        return Placed(graph.add(MapValues(name, None, side.node, function_for(value))), side.rows, places)
+        return LocatedRows(graph.add(MapValues(name, None, side.node, function_for(value))), side.rows, positions)
     expr = expr_of(key, side)
     pair = TupleExpr(pa.struct([("0", expr.type), ("1", value.type)]), (expr, value))
-    return Placed(graph.add(Map(name, None, side.node, function_for(pair))), side.rows, places)
+    return LocatedRows(graph.add(Map(name, None, side.node, function_for(pair))), side.rows, positions)
 
 
-def table_side(graph: Graph, side: Placed) -> Placed:
-    value, places = _packed(side)
+def table_side(graph: Graph, side: LocatedRows) -> LocatedRows:
+    value, positions = _packed(side)
     node = TableMapValues(graph.name_of(side.node, "select"), None, side.node, function_for(value))
-    return Placed(graph.add(node), side.rows, places)
+    return LocatedRows(graph.add(node), side.rows, positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class PackRow:
         return row
 
 
-def joiner_of(left: Placed, right: Placed) -> Function:
+def joiner_of(left: LocatedRows, right: LocatedRows) -> Function:
     args: list[Column] = []
     names: list[tuple[str, ...]] = []
     for side, rows in (("left", left), ("right", right)):

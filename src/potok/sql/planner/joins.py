@@ -8,7 +8,7 @@ from potok.expressions.function import Function
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.sql.analysis.joins import How, JoinAnalysis
-from potok.sql.planner.column_positions import Placed
+from potok.sql.planner.column_positions import LocatedRows
 from potok.sql.planner.computing import expr_of, function_for
 from potok.sql.planner.graph import Graph
 from potok.sql.planner.join_sides import joiner_of, keyed_stream, table_side
@@ -34,7 +34,7 @@ _KINDS = {
 }
 
 
-def join(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> Placed:
+def join(graph: Graph, left: LocatedRows, right: LocatedRows, found: JoinAnalysis) -> LocatedRows:
     """The rows of a join under the key that both sides have."""
     if found.how is How.STREAMS:
         return _streams(graph, left, right, found)
@@ -43,7 +43,7 @@ def join(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> Plac
     return _tables(graph, left, right, found)
 
 
-def _streams(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> Placed:
+def _streams(graph: Graph, left: LocatedRows, right: LocatedRows, found: JoinAnalysis) -> LocatedRows:
     within = found.within
     assert within is not None
     how = _KINDS[found.kind]
@@ -64,7 +64,7 @@ def _streams(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> 
     return _joined(graph.add(node), packed, found)
 
 
-def _lookup(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> Placed:
+def _lookup(graph: Graph, left: LocatedRows, right: LocatedRows, found: JoinAnalysis) -> LocatedRows:
     packed = keyed_stream(graph, left, found.left[0], by_key=found.left_by_key), table_side(graph, right)
     stream, table = packed
     function = joiner_of(stream, table)
@@ -72,7 +72,7 @@ def _lookup(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> P
     return _joined(graph.add(node), packed, found)
 
 
-def _tables(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> Placed:
+def _tables(graph: Graph, left: LocatedRows, right: LocatedRows, found: JoinAnalysis) -> LocatedRows:
     packed = table_side(graph, left), table_side(graph, right)
     first, second = _preserved_first(packed, found.kind)
     name, function = _name(graph, first, second), joiner_of(first, second)
@@ -86,12 +86,12 @@ def _tables(graph: Graph, left: Placed, right: Placed, found: JoinAnalysis) -> P
     return _joined(graph.add(ForeignJoin(name, None, match)), packed, found)
 
 
-def _preserved_first(packed: tuple[Placed, Placed], kind: ast.JoinKind) -> tuple[Placed, Placed]:
+def _preserved_first(packed: tuple[LocatedRows, LocatedRows], kind: ast.JoinKind) -> tuple[LocatedRows, LocatedRows]:
     """Return the preserved side of a LEFT or RIGHT JOIN, and the other one."""
     return (packed[1], packed[0]) if kind is ast.JoinKind.RIGHT else packed
 
 
-def _name(graph: Graph, first: Placed, second: Placed) -> str:
+def _name(graph: Graph, first: LocatedRows, second: LocatedRows) -> str:
     return graph.name_of(first.node, f"join.{second.node.name}")
 
 
@@ -102,11 +102,11 @@ def _schema(function: Function) -> Schema:
     return schema
 
 
-def _joined(node: Node, packed: tuple[Placed, Placed], found: JoinAnalysis) -> Placed:
+def _joined(node: Node, packed: tuple[LocatedRows, LocatedRows], found: JoinAnalysis) -> LocatedRows:
     """Return the columns of both sides: those of the key are there, all others in the value."""
     left, right = packed
     path = () if found.rows.window is None else ("key",)
     keys = [field for field in found.rows.fields if field.is_key]
     several = len(keys) > 1
     in_key = {field.slot: Column(field.type, "key", (*path, field.name) if several else path) for field in keys}
-    return Placed(node, found.rows, {**right.at, **left.at, **in_key})
+    return LocatedRows(node, found.rows, {**right.at, **left.at, **in_key})

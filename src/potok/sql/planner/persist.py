@@ -15,7 +15,7 @@ from potok.sql.analysis.form import Form
 from potok.sql.analysis.select import analyse
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.definitions import timestamp_of
-from potok.sql.errors import Place, Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.sql.expressions.casts import cast_column
 from potok.sql.formats import result_formats
 from potok.sql.functions.function import Context, widens
@@ -75,7 +75,7 @@ def lower_insert(
     if selected.is_table or target.is_table:
         hint = "INSERT INTO is for streams; a table is written by one query: CREATE TABLE ... AS SELECT"
         raise Refused(
-            f"{quoted(target.name)} cannot be inserted into by a query of a table", hint=hint, place=statement.at
+            f"{quoted(target.name)} cannot be inserted into by a query of a table", hint=hint, location=statement.at
         )
     _check_columns(selected.columns, target, statement)
     _write(graph, _in_order(graph, selected, target, statement), target)
@@ -88,12 +88,12 @@ def _in_order(graph: Graph, selected: Selected, target: Source, statement: ast.I
     wanted = [column.name for column in target.keys]
     if [column.name for column in keys] != wanted:
         hint = f"the order is {', '.join(map(quoted, wanted))}: PARTITION BY gives it"
-        raise Refused("the columns of the key have another order", hint=hint, place=statement.query.at)
+        raise Refused("the columns of the key have another order", hint=hint, location=statement.query.at)
     types = {column.name: column.type for column in selected.columns}
     values = [(column.name, column.type) for column in selected.columns if not column.is_key]
     if values != [(column.name, column.type) for column in target.values]:
-        places = [(c, Column(types[c.name], "value", (c.name,))) for c in target.values]
-        value = struct_of([(c.name, Computed(c.type, (at,), Widen(c.type), quoted(c.name))) for c, at in places])
+        positions = [(c, Column(types[c.name], "value", (c.name,))) for c in target.values]
+        value = struct_of([(c.name, Computed(c.type, (at,), Widen(c.type), quoted(c.name))) for c, at in positions])
         name = graph.name_of(selected.node, "reorder")
         node = graph.add(MapValues(name, None, selected.node, function_for(value), null_stays=True))
         selected = replace(selected, node=node)
@@ -135,13 +135,13 @@ def lower_source_table(source: Source, query_id: str) -> Topology:
     return _checked(graph)
 
 
-def _checked(graph: Graph, place: Place | None = None) -> Topology:
+def _checked(graph: Graph, location: SourceLocation | None = None) -> Topology:
     topology = graph.topology()
     try:
         validate(topology)
         infer(topology)
     except TopologyError as error:
-        raise Refused(error.message, hint=error.hint, place=place) from error
+        raise Refused(error.message, hint=error.hint, location=location) from error
     return topology
 
 
@@ -149,22 +149,22 @@ def _check_kind(statement: ast.CreateAs, selected: Selected) -> None:
     name = quoted(statement.name)
     if statement.is_table and not selected.is_table:
         hint = "aggregate it with GROUP BY, or write CREATE STREAM"
-        raise Refused(f"{name} cannot be a table: the query gives a stream", hint=hint, place=statement.at)
+        raise Refused(f"{name} cannot be a table: the query gives a stream", hint=hint, location=statement.at)
     if not statement.is_table and selected.is_table:
         hint = "write CREATE TABLE"
-        raise Refused(f"{name} cannot be a stream: the query gives a table", hint=hint, place=statement.at)
+        raise Refused(f"{name} cannot be a stream: the query gives a table", hint=hint, location=statement.at)
 
 
 def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
     if target.read_only:
         hint = "it was created with CREATE SOURCE"
-        raise Refused(f"{quoted(target.name)} is read-only", hint=hint, place=statement.at)
+        raise Refused(f"{quoted(target.name)} is read-only", hint=hint, location=statement.at)
     if target.headers:
         hint = "declare a stream over the topic without header columns, and insert into that"
-        raise Refused(f"{quoted(target.name)} has header columns", hint=hint, place=statement.at)
+        raise Refused(f"{quoted(target.name)} has header columns", hint=hint, location=statement.at)
     if target.window is not None:
         raise Refused(
-            f"{quoted(target.name)} has windows, which no stream has", hint="insert into another", place=statement.at
+            f"{quoted(target.name)} has windows, which no stream has", hint="insert into another", location=statement.at
         )
 
 
@@ -179,7 +179,7 @@ def _check_columns(columns: tuple[SourceColumn, ...], target: Source, statement:
         raise Refused(
             f"the query gives {got}, but {quoted(target.name)} has {shown}",
             hint="select columns with these names and types; AS gives another name, CAST another type",
-            place=statement.query.at,
+            location=statement.query.at,
         )
 
 

@@ -18,7 +18,7 @@ from potok.sql.analysis.table_functions import table_calls
 from potok.sql.catalog import SourceColumn, WindowShape
 from potok.sql.expressions.typed import Typed, columns_of
 from potok.sql.planner.aggregates import NoKey, aggregate, is_plain, renamed
-from potok.sql.planner.column_positions import NOW, Placed
+from potok.sql.planner.column_positions import NOW, LocatedRows
 from potok.sql.planner.computing import expr_of, function_for, key_expr, struct_of
 from potok.sql.planner.explode import explode
 from potok.sql.planner.graph import Graph
@@ -67,14 +67,14 @@ class _Lowering:
         rows = explode(self._graph, rows, found.lists)
         return self._partitioned(rows, projection) if projection.repartitioned else self._selected(rows, projection)
 
-    def _from(self) -> Placed:
+    def _from(self) -> LocatedRows:
         sources = [self._source(relation) for relation in self._analysis.relations]
         rows = sources[0]
         for right, found in zip(sources[1:], self._analysis.joins, strict=True):
             rows = join(self._graph, rows, right, found)
         return rows
 
-    def _source(self, relation: RelationAnalysis) -> Placed:
+    def _source(self, relation: RelationAnalysis) -> LocatedRows:
         source, alias = relation.source, relation.alias
         # A table that occurs several times in a query is stored once, with the pseudo columns of all occurrences.
         wanted = {
@@ -96,7 +96,7 @@ class _Lowering:
         query, written = self._query, self._analysis.form is Form.PERSISTENT
         return written and not (query.where or query.joins or query.group_by or table_calls(query))
 
-    def _filtered(self, rows: Placed, condition: Typed) -> Placed:
+    def _filtered(self, rows: LocatedRows, condition: Typed) -> LocatedRows:
         function, name = function_for(expr_of(condition, rows)), self._graph.name_of(rows.node, "filter")
         if rows.rows.is_table:
             return rows.with_node(self._graph.add(TableFilter(name, None, rows.node, function)))
@@ -104,7 +104,7 @@ class _Lowering:
 
     # Groups
 
-    def _grouped(self, rows: Placed, grouping: Grouping, projection: Projection) -> Selected:
+    def _grouped(self, rows: LocatedRows, grouping: Grouping, projection: Projection) -> Selected:
         window, shape = self._analysis.window, self._analysis.shape
         plain = self._plain_names(grouping)
         if plain is not None:
@@ -148,17 +148,17 @@ class _Lowering:
 
     # Projections
 
-    def _selected(self, rows: Placed, projection: Projection) -> Selected:
+    def _selected(self, rows: LocatedRows, projection: Projection) -> Selected:
         """Return rows that keep their key."""
         value, key = self._value(rows, projection), _renamed_key(rows, projection)
         is_table = rows.rows.is_table
         node = self._mapped(rows, key, value)
         return Selected(node, is_table, projection.columns, rows.rows.window, key if is_table else None)
 
-    def _value(self, rows: Placed, projection: Projection) -> Expr:
+    def _value(self, rows: LocatedRows, projection: Projection) -> Expr:
         return struct_of([(name, expr_of(typed, rows)) for name, typed in projection.values])
 
-    def _mapped(self, rows: Placed, key: Expr | None, value: Expr) -> Node:
+    def _mapped(self, rows: LocatedRows, key: Expr | None, value: Expr) -> Node:
         if rows.rows.is_table:
             return self._graph.add(TableMapValues(self._name, None, rows.node, function_for(value), kept=True))
         name = self._graph.name_of(rows.node, "map_values")
@@ -166,12 +166,14 @@ class _Lowering:
             return self._remapped(rows, key, value, name)
         return self._graph.add(MapValues(name, None, rows.node, function_for(value), null_stays=True))
 
-    def _remapped(self, rows: Placed, key: Expr, value: Expr, name: str, *, value_parts: tuple[int, ...] = ()) -> Node:
+    def _remapped(
+        self, rows: LocatedRows, key: Expr, value: Expr, name: str, *, value_parts: tuple[int, ...] = ()
+    ) -> Node:
         pair = TupleExpr(pa.struct([("0", key.type), ("1", value.type)]), (key, value))
         node = Map(name, None, rows.node, function_for(pair), null_stays=True, value_parts=value_parts)
         return self._graph.add(node)
 
-    def _partitioned(self, rows: Placed, projection: Projection) -> Selected:
+    def _partitioned(self, rows: LocatedRows, projection: Projection) -> Selected:
         """Return rows under another key, or without one."""
         name, value = self._graph.name_of(rows.node, "map"), self._value(rows, projection)
         if not projection.keys:
@@ -185,14 +187,14 @@ class _Lowering:
         return Selected(self._remapped(rows, key, value, name, value_parts=from_value), False, projection.columns)
 
 
-def _renamed_key(rows: Placed, projection: Projection) -> Expr | None:
+def _renamed_key(rows: LocatedRows, projection: Projection) -> Expr | None:
     """Rename the key to the columns of the result; None if unchanged. A single column has no name in a key."""
-    places = [rows.at[slot] for slot in rows.key_slots]
+    positions = [rows.at[slot] for slot in rows.key_slots]
     if rows.rows.window is not None:
-        places = [at for at in places if at.path not in (("start",), ("end",))]
-    names = [at.path[-1] if at.path else "" for at in places]
+        positions = [at for at in positions if at.path not in (("start",), ("end",))]
+    names = [at.path[-1] if at.path else "" for at in positions]
     keys = projection.keys
-    if len(keys) < 2 or len(keys) != len(places) or names == [name for name, _ in keys]:
+    if len(keys) < 2 or len(keys) != len(positions) or names == [name for name, _ in keys]:
         return None
     key = struct_of([(name, expr_of(typed, rows)) for name, typed in keys])
     if rows.rows.window is None:

@@ -18,10 +18,10 @@ from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS, rows_with, slot_of, source_fields
 from potok.sql.catalog import Source, SourceColumn
-from potok.sql.errors import Place, Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.sql.functions.function import Context, ScalarFunction
 from potok.sql.functions.registry import function_named
-from potok.sql.planner.column_positions import NOW, Placed
+from potok.sql.planner.column_positions import NOW, LocatedRows
 from potok.sql.planner.computing import Pick, function_for, struct_of
 from potok.sql.planner.graph import Graph
 from potok.sql.types import BIGINT, BYTES, INT, TIMESTAMP, VARCHAR, array, quoted, struct
@@ -48,39 +48,39 @@ def source_rows(
     source: Source,
     alias: str,
     wanted: Iterable[str],
-    place: Place | None = None,
+    location: SourceLocation | None = None,
     *,
     skips_null: bool = True,
     strict_times: bool = False,
-) -> Placed:
+) -> LocatedRows:
     """Read a source. `wanted` names the pseudo columns that the query uses; with `skips_null`, a stream record without
     a value is not a row; with `strict_times`, a record without a valid timestamp stops the query."""
     asked = [name for name in (*PSEUDO, NOW) if name in set(wanted)]
     times = replace(timestamps_of(source), strict=strict_times)
     about = [(name, ABOUT.get(name, About.PROCESSING_TIME)) for name in asked]
     about += [(HEADERS, About.HEADERS)] if source.headers else []
-    node = _source_node(graph, source, times, place, tuple(about), skips_null=skips_null)
+    node = _source_node(graph, source, times, location, tuple(about), skips_null=skips_null)
     rows = rows_with(source_fields(source, alias, positions=True), is_table=source.is_table, window=source.window)
-    places = {slot_of(alias, name): at for name, at in _places(source).items()}
+    positions = {slot_of(alias, name): at for name, at in _column_positions(source).items()}
     if not about:
-        return Placed(node, rows, places)
+        return LocatedRows(node, rows, positions)
     annotated: Node = node
     if not source.is_table:
         annotated = graph.add(Annotate(graph.name_of(node, "annotate"), None, node, tuple(about)))
     for name in asked:
-        places[NOW if name == NOW else slot_of(alias, name)] = Column(PSEUDO.get(name, BIGINT), "value", (name,))
+        positions[NOW if name == NOW else slot_of(alias, name)] = Column(PSEUDO.get(name, BIGINT), "value", (name,))
     if source.headers:
-        annotated = _with_headers(graph, annotated, source, [at for at in places.values() if at.name == "value"])
+        annotated = _with_headers(graph, annotated, source, [at for at in positions.values() if at.name == "value"])
     for column in source.headers:
-        places[slot_of(alias, column.name)] = Column(_header_type(column), "value", (column.name,))
-    return Placed(annotated, rows, places)
+        positions[slot_of(alias, column.name)] = Column(_header_type(column), "value", (column.name,))
+    return LocatedRows(annotated, rows, positions)
 
 
 def _source_node(
     graph: Graph,
     source: Source,
     times: Timestamps,
-    place: Place | None,
+    location: SourceLocation | None,
     about: tuple[tuple[str, About], ...],
     *,
     skips_null: bool,
@@ -92,7 +92,7 @@ def _source_node(
     if found is not None:
         if (found.key, found.value, found.timestamps) != (key, value, times):
             hint = f"name one declaration of it twice: FROM {source.name} a JOIN {source.name} b"
-            raise Refused(f'topic "{source.topic}" is declared in two ways in this query', hint=hint, place=place)
+            raise Refused(f'topic "{source.topic}" is declared in two ways in this query', hint=hint, location=location)
         return found
     node = kind(graph.name_of(source.topic, ""), None, source.topic, key, value, times)
     if isinstance(node, StreamSource):
@@ -111,15 +111,15 @@ def key_serde(source: Source) -> Serde:
     return Serde(f"{kind};inner={inner_option(source.key_format)}", declared_schema(type_))
 
 
-def _places(source: Source) -> dict[str, Column]:
+def _column_positions(source: Source) -> dict[str, Column]:
     """Return where the columns of a source are in its records, by name."""
     path: tuple[str, ...] = ("key",) if source.window is not None else ()
     several = len(source.keys) > 1
-    places = {c.name: Column(c.type, "key", (*path, c.name) if several else path) for c in source.keys}
+    positions = {c.name: Column(c.type, "key", (*path, c.name) if several else path) for c in source.keys}
     if source.window is not None:
         for name, part in zip(WINDOW_BOUNDS, ("start", "end"), strict=True):
-            places[name] = Column(BIGINT, "key", (part,))
-    return {**places, **{c.name: Column(c.type, "value", (c.name,)) for c in source.values}}
+            positions[name] = Column(BIGINT, "key", (part,))
+    return {**positions, **{c.name: Column(c.type, "value", (c.name,)) for c in source.values}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ def time_of(source: Source) -> Function:
     """The time that the TIMESTAMP column of a source holds."""
     column = source.column(source.timestamp)
     assert column is not None
-    at, name, pattern = _places(source)[column.name], quoted(column.name), source.timestamp_format
+    at, name, pattern = _column_positions(source)[column.name], quoted(column.name), source.timestamp_format
     text = f"column {name} by '{pattern}'" if pattern else f"column {name}"
     return function_of(Computed(pa.int64(), (at,), Instants(pattern), text), name)
 

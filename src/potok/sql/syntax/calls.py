@@ -55,8 +55,8 @@ def _typed_text(cursor: Cursor, type_: Token) -> ast.Expression:
             text,
             hint="an operator, a comma or a keyword is missing between them",
         )
-    literal = ast.Literal(text.value, at=cursor.source.place(text.start, text.end))
-    name = ast.TypeName(type_.value, at=cursor.source.place(type_.start, type_.end))
+    literal = ast.Literal(text.value, at=cursor.source.location(text.start, text.end))
+    name = ast.TypeName(type_.value, at=cursor.source.location(type_.start, type_.end))
     return ast.Cast(literal, name, at=cursor.since(type_))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from potok.sql.errors import Place, SyntaxMistake, similar
+from potok.sql.errors import SourceLocation, SyntaxMistake, similar
 from potok.sql.syntax.tokens import Kind, Source, Token
 from potok.sql.syntax.words import RESERVED, UNLIKELY_NAMES
 
@@ -103,8 +103,10 @@ class Cursor:
 
     def close(self, opening: Token, symbol: str) -> None:
         """Take the token that closes an opening parenthesis or bracket."""
-        place = self.source.place(opening.start, opening.end)
-        self.expect_symbol(symbol, hint=f"it closes the {opening.written} at line {place.line}, column {place.column}")
+        location = self.source.location(opening.start, opening.end)
+        self.expect_symbol(
+            symbol, hint=f"it closes the {opening.written} at line {location.line}, column {location.column}"
+        )
 
     def at_name(self, ahead: int = 0) -> bool:
         token = self.peek(ahead)
@@ -146,14 +148,14 @@ class Cursor:
         yield self._depth == 1
         self._depth -= 1
 
-    def since(self, first: Token) -> Place:
+    def since(self, first: Token) -> SourceLocation:
         """Return the range from a token to the last one taken."""
         last = self.previous or first
-        return self.source.place(first.start, max(first.end, last.end))
+        return self.source.location(first.start, max(first.end, last.end))
 
     def mistake(self, message: str, token: Token | None = None, *, hint: str = "") -> SyntaxMistake:
         token = token or self.peek()
-        return SyntaxMistake(message, hint=hint, place=self.source.place(token.start, token.end))
+        return SyntaxMistake(message, hint=hint, location=self.source.location(token.start, token.end))
 
     def expected(self, what: str, *, near: tuple[str, ...] = (), hint: str = "") -> SyntaxMistake:
         """Return an error that says what was expected; with `near` words, suggest one that is misspelled here or just

@@ -122,8 +122,8 @@ def properties(cursor: Cursor) -> ast.Properties:
         cursor.expect_symbol("=")
         first = cursor.peek()
         value = _constant(cursor)
-        place = cursor.source.place(token.start, token.end)
-        found.append(ast.Property(name.upper(), value, at=place, value_at=cursor.since(first)))
+        location = cursor.source.location(token.start, token.end)
+        found.append(ast.Property(name.upper(), value, at=location, value_at=cursor.since(first)))
         if not cursor.another(found):
             break
     cursor.expect_symbol(")")

@@ -44,7 +44,7 @@ def parse_script(text: str, variables: Mapping[str, str] | None = None, *, bound
                 known.define(parsed.statement.name, parsed.statement.value)
         return found
 
-    return _placed(text, parse)
+    return _located(text, parse)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def parse_expression(text: str) -> ast.Expression:
             raise cursor.mistake(f"the expression should end here, found {cursor.peek().written}")
         return found
 
-    return _placed(text, parse)
+    return _located(text, parse)
 
 
 def is_complete(text: str) -> bool:
@@ -99,7 +99,7 @@ def is_complete(text: str) -> bool:
     return len(tokens) > 1 and tokens[-2].written == ";"
 
 
-def _placed(text: str, parse: Callable[[], T]) -> T:
+def _located(text: str, parse: Callable[[], T]) -> T:
     try:
         return parse()
     except SqlError as error:
@@ -125,8 +125,8 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _unfinished(source: Source, end: Token) -> SyntaxMistake:
-    place = source.place(end.start, end.end)
-    return SyntaxMistake("the statement is not finished", hint="end it with ;", place=place)
+    location = source.location(end.start, end.end)
+    return SyntaxMistake("the statement is not finished", hint="end it with ;", location=location)
 
 
 def _finished(source: Source, tokens: list[Token], variables: Variables) -> ast.Parsed:

@@ -48,9 +48,9 @@ def show_constant(value: bool | int | Decimal | float | str | None) -> str:
     return str(value)
 
 
-def _show(expression: ast.Expression, place: int) -> str:
+def _show(expression: ast.Expression, precedence: int) -> str:
     text, level = _written(expression)
-    return f"({text})" if level < place else text
+    return f"({text})" if level < precedence else text
 
 
 def _written(node: ast.Expression) -> tuple[str, int]:

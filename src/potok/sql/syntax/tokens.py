@@ -13,7 +13,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
 
-from potok.sql.errors import Place, SyntaxMistake
+from potok.sql.errors import SourceLocation, SyntaxMistake
 
 MOST_TOKENS = 100_000
 """Limit for one script: each token becomes several objects of some hundred bytes."""
@@ -79,7 +79,7 @@ class Source:
         self._ends = array("Q", ends)
         """The positions of line ends, except the last."""
 
-    def place(self, start: int, end: int) -> Place:
+    def location(self, start: int, end: int) -> SourceLocation:
         """Return the range from `start` to `end`, or to the end of the line of `start`."""
         line = bisect_left(self._ends, start)
         if line and self.text.startswith("\r\n", self._ends[line - 1]) and start == self._ends[line - 1] + 1:
@@ -88,7 +88,7 @@ class Source:
         if line:
             first = self._ends[line - 1] + (2 if self.text.startswith("\r\n", self._ends[line - 1]) else 1)
         last = self._ends[line] if line < len(self._ends) else len(self.text)
-        return Place(line + 1, start - first + 1, max(1, min(end, last) - start))
+        return SourceLocation(line + 1, start - first + 1, max(1, min(end, last) - start))
 
 
 def scan(source: Source, *, bounded: bool = False) -> list[Token]:
@@ -101,7 +101,7 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
         raise SyntaxMistake(
             f"U+{ord(half[0]):04X} is half of a character",
             hint="write the whole character; the script must be UTF-8",
-            place=source.place(*half.span()),
+            location=source.location(*half.span()),
         )
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -118,7 +118,7 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
             raise SyntaxMistake(
                 f"the script has more than {MOST_TOKENS:,} tokens",
                 hint="send its statements in several parts",
-                place=source.place(*match.span()),
+                location=source.location(*match.span()),
             )
     end = tokens[-1].end if tokens else len(text.rstrip())
     tokens.append(Token(Kind.END, "", "", end, end))
@@ -128,9 +128,9 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
 def too_long(source: Source, at: int) -> SyntaxMistake:
     """A script that is too large, by itself or with its variables."""
     hint = "send its statements in several parts, or shorter values"
-    place = source.place(min(at, len(source.text)), min(at, len(source.text)) + 1)
+    location = source.location(min(at, len(source.text)), min(at, len(source.text)) + 1)
     return SyntaxMistake(
-        f"the script has more than {MOST_TEXT >> 20} MB after variables are substituted", hint=hint, place=place
+        f"the script has more than {MOST_TEXT >> 20} MB after variables are substituted", hint=hint, location=location
     )
 
 
@@ -155,7 +155,9 @@ def _starts_with_digit(source: Source, match: re.Match[str]) -> SyntaxMistake:
     hint = f"write `{written}` in backticks if it is a name"
     if number and rest.isalpha():
         hint += f", or a space between {number.group()} and {rest}"
-    return SyntaxMistake(f"{written} is neither a number nor a name", hint=hint, place=source.place(*match.span()))
+    return SyntaxMistake(
+        f"{written} is neither a number nor a name", hint=hint, location=source.location(*match.span())
+    )
 
 
 def _unreadable(source: Source, at: int) -> SyntaxMistake:
@@ -164,15 +166,15 @@ def _unreadable(source: Source, at: int) -> SyntaxMistake:
         if text.startswith(opening, at):
             closing = _CLOSING.get(opening, opening)
             return SyntaxMistake(
-                f"this {what} is never closed", hint=f"end it with {closing}", place=source.place(at, len(text))
+                f"this {what} is never closed", hint=f"end it with {closing}", location=source.location(at, len(text))
             )
     if text.startswith("${", at):
         return SyntaxMistake(
             "this is no variable",
             hint="write ${name}: a letter or _, then letters, digits and _",
-            place=source.place(at, at + 2),
+            location=source.location(at, at + 2),
         )
     char = text[at]
     hint = "write names with other letters than A to Z in backticks" if char.isalpha() else ""
     shown = char if char.isprintable() else f"U+{ord(char):04X}"
-    return SyntaxMistake(f"{shown} means nothing here", hint=hint, place=source.place(at, at + 1))
+    return SyntaxMistake(f"{shown} means nothing here", hint=hint, location=source.location(at, at + 1))

@@ -31,17 +31,17 @@ def resolve(type_: ast.TypeName, custom: Mapping[str, pa.DataType]) -> pa.DataTy
             return custom[name]
     hint = closest(type_.name, (*SPELLINGS, *NESTED, *custom))
     raise UnknownName(
-        f'there is no type "{type_.name}"', hint=hint or "CREATE TYPE makes types of your own", place=type_.at
+        f'there is no type "{type_.name}"', hint=hint or "CREATE TYPE makes types of your own", location=type_.at
     )
 
 
 def _struct(type_: ast.TypeName, custom: Mapping[str, pa.DataType]) -> pa.DataType:
     if not type_.fields:
-        raise TypeMistake("a STRUCT needs at least one field", hint="write STRUCT<name VARCHAR>", place=type_.at)
+        raise TypeMistake("a STRUCT needs at least one field", hint="write STRUCT<name VARCHAR>", location=type_.at)
     names = [name for name, _ in type_.fields]
     for name in names:
         if names.count(name) > 1:
-            raise TypeMistake(f'the STRUCT has two fields "{name}"', place=type_.at)
+            raise TypeMistake(f'the STRUCT has two fields "{name}"', location=type_.at)
     return struct([(name, resolve(field, custom)) for name, field in type_.fields])
 
 
@@ -50,13 +50,13 @@ def _decimal(type_: ast.TypeName) -> pa.DataType:
         raise SyntaxMistake(
             "DECIMAL needs a precision and a scale",
             hint="write DECIMAL(10, 2): 10 digits, 2 of them after the point",
-            place=type_.at,
+            location=type_.at,
         )
     precision, scale = type_.numbers
     if not (1 <= precision <= MAX_PRECISION and 0 <= scale <= precision):
         raise TypeMistake(
             f"there is no DECIMAL({precision}, {scale})",
             hint=f"1 to {MAX_PRECISION} digits, of which all may stand after the point",
-            place=type_.at,
+            location=type_.at,
         )
     return decimal(precision, scale)

@@ -52,8 +52,8 @@ class Variables:
         if token.kind is Kind.STRING:
             hint += f" Write $${{{name}}} for the text ${{{name}}} itself."
         at = token.start + token.written.find(f"${{{name}}}")
-        place = source.place(at, at + len(name) + 3)
-        return UnknownName(f"there is no variable {name}", hint=hint, place=place)
+        location = source.location(at, at + len(name) + 3)
+        return UnknownName(f"there is no variable {name}", hint=hint, location=location)
 
 
 def expand(source: Source, tokens: list[Token], variables: Variables) -> list[Token]:
@@ -90,7 +90,7 @@ def _meaning(source: Source, token: Token, value: str) -> list[Token]:
         raise SyntaxMistake(
             f'{token.written} is "{value}", which is neither a name nor a value',
             hint=f"write '{token.written}' where a text is meant, or DEFINE it with its quotes: '''text'''",
-            place=source.place(token.start, token.end),
+            location=source.location(token.start, token.end),
         )
     return [replace(_no_keyword(part), start=token.start, end=token.end) for part in tokens]
 

@@ -25,7 +25,7 @@ class LmdbStore(Store):
     def __init__(self, path: Path, *, create: bool = True) -> None:
         if not create and not is_there(path):
             raise StateMissing(path)
-        self.path, self.place = path, str(path)
+        self.path, self.location = path, str(path)
         self._environment = open_environment(path, create=create)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
@@ -42,7 +42,7 @@ class LmdbStore(Store):
             seen = txn.get(ATTEMPT, None, meta)
             highest = Attempt(*ATTEMPT_FORMAT.unpack(seen)) if seen else attempt
             if attempt < highest:
-                raise StaleAttempt(attempt, highest, self.place)
+                raise StaleAttempt(attempt, highest, self.location)
             txn.put(ATTEMPT, ATTEMPT_FORMAT.pack(*attempt), db=meta)
             for table, keys in removals:
                 for key in keys:

@@ -77,10 +77,10 @@ ORDER BY span.number, found.key
 class PostgresStore(Store):
     def __init__(self, where: Where, query: str, shard: int, *, create: bool = True) -> None:
         self._query, self._shard, self._connections = query, shard, connections_to(where)
-        self.place = f"{where} (query {query}, shard {shard})"
+        self.location = f"{where} (query {query}, shard {shard})"
         make_state_tables(self._connections, query)
         if not create and self.attempt() is None:
-            raise StateMissing(self.place)
+            raise StateMissing(self.location)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         if not keys:
@@ -109,7 +109,7 @@ class PostgresStore(Store):
         if connection.execute(_RAISE, [self._query, self._shard, *attempt]).fetchone() is None:
             highest = self._seen(connection)
             assert highest is not None
-            raise StaleAttempt(attempt, highest, self.place)
+            raise StaleAttempt(attempt, highest, self.location)
 
     def _change(self, connection: Connection, statement: str, table: str, columns: Sequence[list[bytes]]) -> None:
         """Change cells in chunks, and update the cell count of the table."""
@@ -145,10 +145,10 @@ class PostgresStore(Store):
     def drop_tables(self, tables: Sequence[str]) -> None:
         def work(connection: Connection) -> None:
             with connection.transaction():
-                place = [self._shard, list(tables)]
-                connection.execute(self._sql("DELETE FROM {cells} WHERE shard = %s AND tbl = ANY(%s)"), place)
+                parameters = [self._shard, list(tables)]
+                connection.execute(self._sql("DELETE FROM {cells} WHERE shard = %s AND tbl = ANY(%s)"), parameters)
                 forget = "DELETE FROM potok.counts WHERE query = %s AND shard = %s AND tbl = ANY(%s)"
-                connection.execute(forget, [self._query, *place])
+                connection.execute(forget, [self._query, *parameters])
 
         self._connections.run(work)
 

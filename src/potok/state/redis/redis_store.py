@@ -54,11 +54,11 @@ class RedisStore(Store):
         self, where: Where, query: str, shard: int, *, create: bool = True, keys: ShardKeys | None = None
     ) -> None:
         self._where, self._keys, self._client = where, keys or ShardKeys(query, shard), connect(where)
-        self.place = f"{where} (query {query}, shard {shard})"
+        self.location = f"{where} (query {query}, shard {shard})"
         if not create:
             with reached(where):
                 if not self._client.exists(self._keys.attempt):
-                    raise StateMissing(self.place)
+                    raise StateMissing(self.location)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         if not keys:
@@ -78,7 +78,7 @@ class RedisStore(Store):
                     pipeline.eval(PUT, 4, *self._names(table), stamp, table, what, *items)
                 for seen in pipeline.execute():
                     if seen is not None:
-                        raise StaleAttempt(attempt, _attempt(seen, self.place), self.place)
+                        raise StaleAttempt(attempt, _attempt(seen, self.location), self.location)
 
     def _names(self, table: str) -> tuple[str, str, str, str]:
         keys = self._keys
@@ -117,7 +117,7 @@ class RedisStore(Store):
     def attempt(self) -> Attempt | None:
         with reached(self._where):
             seen = self._client.get(self._keys.attempt)
-        return None if seen is None else _attempt(seen, self.place)
+        return None if seen is None else _attempt(seen, self.location)
 
     def clear(self) -> None:
         self.drop_tables(self.tables())

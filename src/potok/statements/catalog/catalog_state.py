@@ -9,7 +9,7 @@ from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.sql.catalog import AlreadyThere, Catalog, Source
 from potok.sql.definitions import altered, defined
-from potok.sql.errors import Place, Refused, UnknownName, closest
+from potok.sql.errors import Refused, SourceLocation, UnknownName, closest
 from potok.sql.planner.persist import lower_create, lower_insert, lower_source_table
 from potok.sql.properties import OFFSET_RESET, Properties
 from potok.sql.syntax import ast
@@ -191,10 +191,10 @@ class _Writing:
         if name in self._catalog.missing and not statement.or_replace:
             hint = "write CREATE OR REPLACE, or DROP it first"
             why = self._catalog.missing[name]
-            raise Refused(f"{quoted(name)} exists but cannot be loaded: {why}", hint=hint, place=statement.at)
+            raise Refused(f"{quoted(name)} exists but cannot be loaded: {why}", hint=hint, location=statement.at)
         if known is not None and known.is_table != statement.is_table:
             hint = f"DROP {known.kind} {quoted(known.name)} first"
-            raise Refused(f"{quoted(known.name)} is a {known.kind.lower()}", hint=hint, place=statement.at)
+            raise Refused(f"{quoted(known.name)} is a {known.kind.lower()}", hint=hint, location=statement.at)
         return known
 
     def _without_those_of(self, known: Source | None, name: str) -> dict[str, Wanted]:
@@ -235,7 +235,7 @@ class _Writing:
         if statement.name in self._catalog.types:
             shown = type_name(self._catalog.types[statement.name])
             hint = f"it is {shown}; DROP TYPE {quoted(statement.name)} first"
-            raise Refused(f"type {quoted(statement.name)} already exists", hint=hint, place=statement.at)
+            raise Refused(f"type {quoted(statement.name)} already exists", hint=hint, location=statement.at)
         type_ = resolve(statement.type, self._catalog.types)
         return replace(self._before, catalog=self._catalog.with_type(statement.name, type_))
 
@@ -244,16 +244,16 @@ class _Writing:
         self._check_own(source, statement.at)
         if source.is_table != statement.is_table:
             hint = f"write ALTER {source.kind} {quoted(source.name)}"
-            raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, place=statement.at)
+            raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, location=statement.at)
         if source.query:
             hint = "CREATE OR REPLACE it with a query that selects the column"
-            raise Refused(f"{quoted(source.name)} gets its columns from its query", hint=hint, place=statement.at)
+            raise Refused(f"{quoted(source.name)} gets its columns from its query", hint=hint, location=statement.at)
         return replace(self._before, catalog=self._catalog.with_source(altered(source, statement, self._catalog)))
 
-    def _check_own(self, source: Source, place: Place) -> None:
+    def _check_own(self, source: Source, location: SourceLocation) -> None:
         if source.name not in self._catalog.sources:
             hint = "it is built in; you can create your own stream with this name"
-            raise Refused(f"{quoted(source.name)} is built in and cannot be changed", hint=hint, place=place)
+            raise Refused(f"{quoted(source.name)} is built in and cannot be changed", hint=hint, location=location)
 
     def _drop(self, statement: ast.Drop) -> CatalogState:
         if statement.kind == "TYPE":
@@ -266,13 +266,15 @@ class _Writing:
         self._check_own(source, statement.at)
         if source.kind != statement.kind:
             hint = f"write DROP {source.kind} {quoted(source.name)}"
-            raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, place=statement.at)
+            raise Refused(f"{quoted(source.name)} is a {source.kind.lower()}", hint=hint, location=statement.at)
         own = {source.query, source.table_of}
         others = [i for i in (*self._before.readers(source), *self._before.writers(source)) if i not in own]
         if others:
             hint = f"terminate them first: {' '.join(f'TERMINATE {query_id};' for query_id in dict.fromkeys(others))}"
             raise Refused(
-                f"queries use {quoted(source.name)}: {', '.join(dict.fromkeys(others))}", hint=hint, place=statement.at
+                f"queries use {quoted(source.name)}: {', '.join(dict.fromkeys(others))}",
+                hint=hint,
+                location=statement.at,
             )
         return CatalogState(self._catalog.without_source(source.name), self._without_those_of(source, source.name))
 
@@ -280,7 +282,7 @@ class _Writing:
         if statement.delete_topic:
             hint = "leave DELETE TOPIC out"
             raise Refused(
-                f"the topic of {quoted(statement.name)} is unknown in this process", hint=hint, place=statement.at
+                f"the topic of {quoted(statement.name)} is unknown in this process", hint=hint, location=statement.at
             )
         return CatalogState(self._catalog.without_source(statement.name), self._without_those_of(None, statement.name))
 
@@ -294,13 +296,13 @@ class _Writing:
                 queries[query_id] = replace(queries[query_id], paused=statement.action == "PAUSE")
         return replace(self._before, queries=queries)
 
-    def _known(self, query_id: str, place: Place) -> str:
+    def _known(self, query_id: str, location: SourceLocation) -> str:
         known = list(self._before.queries)
         if query_id not in known:
-            raise UnknownQuery(query_id, known, place, left=self._before.left_by(query_id))
+            raise UnknownQuery(query_id, known, location, left=self._before.left_by(query_id))
         return query_id
 
 
 def _unknown_type(statement: ast.Drop, catalog: Catalog) -> UnknownName:
     hint = closest(statement.name, catalog.types) or "SHOW TYPES lists them"
-    return UnknownName(f"there is no type {quoted(statement.name)}", hint=hint, place=statement.at)
+    return UnknownName(f"there is no type {quoted(statement.name)}", hint=hint, location=statement.at)

@@ -35,15 +35,15 @@ def compact(commands: CommandLog, broker: Broker) -> int:
     count, found = commands.count, commands.all()
     if not any(_ends_something(command) for command in found):
         return len(found)
-    kept = living(found, broker)
-    over = {command.sequence for command in found} - {command.sequence for command in kept}
+    retained = living(found, broker)
+    over = {command.sequence for command in found} - {command.sequence for command in retained}
     try:
-        commands.remove(over, len(kept), count)
+        commands.remove(over, len(retained), count)
     except CatalogChanged:
         return len(found)
     if over:
-        log.info("%d obsolete statements were removed from the command log, %d are left", len(over), len(kept))
-    return len(kept)
+        log.info("%d obsolete statements were removed from the command log, %d are left", len(over), len(retained))
+    return len(retained)
 
 
 def living(commands: list[Command], broker: Broker) -> list[Command]:
@@ -57,18 +57,18 @@ def living(commands: list[Command], broker: Broker) -> list[Command]:
         return commands
     for every_replacement in (False, True):
         numbers = _Keeping(whole, every_replacement=every_replacement).numbers()
-        kept = [command for command in commands if command.sequence in numbers]
-        if _same(kept, whole, broker):
-            return kept
+        retained = [command for command in commands if command.sequence in numbers]
+        if _same(retained, whole, broker):
+            return retained
     log.warning("the command log is not compacted: without the obsolete statements it would define another catalog")
     return commands
 
 
-def _same(kept: list[Command], whole: _Replayed, broker: Broker) -> bool:
+def _same(retained: list[Command], whole: _Replayed, broker: Broker) -> bool:
     """Return whether a subset of the commands produces the same catalog as all of them."""
-    numbers = {command.sequence for command in kept}
+    numbers = {command.sequence for command in retained}
     try:
-        return _Replayed.of(kept, broker).outcome(numbers) == whole.outcome(numbers)
+        return _Replayed.of(retained, broker).outcome(numbers) == whole.outcome(numbers)
     except LogError:
         raise
     except PotokError:
@@ -170,7 +170,7 @@ class _Keeping:
 
     def __init__(self, replayed: _Replayed, *, every_replacement: bool) -> None:
         self._replayed, self._every = replayed, every_replacement
-        self._kept, self._things = set[int](), set[int]()
+        self._retained, self._things = set[int](), set[int]()
         self._steered: dict[int, list[_Thing]] = defaultdict(list)
         for thing in replayed.there.values():
             for number, _ in thing.steered_by:
@@ -181,7 +181,7 @@ class _Keeping:
             self._keep_thing(thing)
             if thing.steered_by and thing.steered_by[-1][1]:
                 self._keep_steer(thing.steered_by[-1][0])
-        return self._kept
+        return self._retained
 
     def _keep_thing(self, first: _Thing) -> None:
         """Add an object, the commands that defined it, and everything that they depend on."""
@@ -192,12 +192,12 @@ class _Keeping:
                 continue
             self._things.add(id(thing))
             for number in (thing.made_by, *thing.changed_by):
-                self._kept.add(number)
+                self._retained.add(number)
                 left += [*self._replayed.reads[number], *self._replayed.makes[number]]
             if thing.next is not None:
                 left.append(thing.next if self._every else thing.last())
             elif thing.ended_by is not None:
-                self._kept.add(thing.ended_by)
+                self._retained.add(thing.ended_by)
                 left += self._replayed.makes[thing.ended_by]
 
     def _keep_steer(self, number: int) -> None:
@@ -205,8 +205,8 @@ class _Keeping:
         left = [number]
         while left:
             number = left.pop()
-            if number not in self._kept:
-                self._kept.add(number)
+            if number not in self._retained:
+                self._retained.add(number)
                 left += [thing.steered_by[-1][0] for thing in self._steered[number]]
 
 

@@ -6,7 +6,7 @@ import re
 
 from potok.log.broker import Broker
 from potok.snapshots.tables import known_queries
-from potok.sql.errors import Place, Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.catalog.catalog_state import CatalogState
@@ -35,18 +35,18 @@ def query_id_for(statement: ast.Statement, sequence: int, catalog_state: Catalog
     return f"{prefix}_{sequence}"
 
 
-def _given(query_id: str, catalog_state: CatalogState, broker: Broker, place: Place) -> str:
+def _given(query_id: str, catalog_state: CatalogState, broker: Broker, location: SourceLocation) -> str:
     """Raise if an id chosen by the user is invalid or taken."""
     if not _GIVEN.fullmatch(query_id):
         hint = "write letters, digits and _: QUERY_ID = 'big_orders'"
-        raise Refused(f"QUERY_ID cannot be '{query_id}'", hint=hint, place=place)
+        raise Refused(f"QUERY_ID cannot be '{query_id}'", hint=hint, location=location)
     if query_id.startswith(_RESERVED):
         hint = f"choose one that does not start with any of {', '.join(_RESERVED)}"
-        raise Refused(f"ids like {query_id} are reserved", hint=hint, place=place)
+        raise Refused(f"ids like {query_id} are reserved", hint=hint, location=location)
     if query_id in catalog_state.referenced:
         hint = f"choose another QUERY_ID, or TERMINATE {quoted(query_id)}; first"
-        raise Refused(f"query {quoted(query_id)} already exists", hint=hint, place=place)
+        raise Refused(f"query {quoted(query_id)} already exists", hint=hint, location=location)
     if query_id in known_queries(broker):
         hint = "choose another QUERY_ID"
-        raise Refused(f"query {quoted(query_id)} ran before, and its state still exists", hint=hint, place=place)
+        raise Refused(f"query {quoted(query_id)} ran before, and its state still exists", hint=hint, location=location)
     return query_id

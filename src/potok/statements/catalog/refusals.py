@@ -8,7 +8,7 @@ from potok.log.broker import Broker
 from potok.runtime.queries.prepare import changes_of, check_picklable
 from potok.snapshots.ledger_view import read_entry
 from potok.sql.catalog import Source, SourceColumn
-from potok.sql.errors import Place, Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.catalog.catalog_state import CatalogState, Wanted, statement_of
@@ -95,12 +95,12 @@ def _check_read_only(statement: ast.Statement, catalog_state: CatalogState) -> N
     made_so = isinstance(statement, ast.CreateSource) and statement.read_only
     replaces = isinstance(statement, ast.CreateSource | ast.CreateAs) and statement.or_replace
     if replaces and (read_only or made_so):
-        raise Refused(f"{named} is read-only and cannot be replaced", hint=again, place=statement.at)
+        raise Refused(f"{named} is read-only and cannot be replaced", hint=again, location=statement.at)
     if isinstance(statement, ast.AlterSource) and read_only:
-        raise Refused(f"{named} is read-only and cannot be altered", hint=again, place=statement.at)
+        raise Refused(f"{named} is read-only and cannot be altered", hint=again, location=statement.at)
     if isinstance(statement, ast.Drop) and statement.delete_topic and read_only:
         hint = "leave DELETE TOPIC out"
-        raise Refused(f"{named} is read-only and its topic cannot be deleted", hint=hint, place=statement.at)
+        raise Refused(f"{named} is read-only and its topic cannot be deleted", hint=hint, location=statement.at)
 
 
 def _check_no_source_table(statement: ast.Steer, catalog_state: CatalogState) -> None:
@@ -109,7 +109,7 @@ def _check_no_source_table(statement: ast.Steer, catalog_state: CatalogState) ->
     if query is not None and query.kind == "SOURCE TABLE":
         hint = f"DROP TABLE {quoted(query.source)}; or PAUSE {query.query_id};"
         raise Refused(
-            f"query {query.query_id} maintains source table {quoted(query.source)}", hint=hint, place=statement.at
+            f"query {query.query_id} maintains source table {quoted(query.source)}", hint=hint, location=statement.at
         )
 
 
@@ -122,23 +122,23 @@ def _check_topic_is_its_own(statement: ast.Drop, catalog_state: CatalogState) ->
         raise Refused(
             f"topic {source.topic} is also used by {named}",
             hint=f"leave DELETE TOPIC out, or {drops} first",
-            place=statement.at,
+            location=statement.at,
         )
 
 
-def _check_rows_go_on(known: Source, source: Source, place: Place) -> None:
+def _check_rows_go_on(known: Source, source: Source, location: SourceLocation) -> None:
     """Check that a replacement can resume in the same topic: its readers must be able to decode both the old records
     and the new ones."""
     if (known.topic, known.key_format) != (source.topic, source.key_format) or not _same(known.keys, source.keys):
-        raise not_upgradable(known, "another topic, or another key", place)
+        raise not_upgradable(known, "another topic, or another key", location)
     if known.value_format != source.value_format or known.window != source.window:
-        raise not_upgradable(known, "another format, or other windows", place)
+        raise not_upgradable(known, "another format, or other windows", location)
     if not known.value_format.startswith("sql_json") and not _same(known.values, source.values):
-        raise not_upgradable(known, "other columns, which requires a JSON value format", place)
-    check_columns(known, source, place)
+        raise not_upgradable(known, "other columns, which requires a JSON value format", location)
+    check_columns(known, source, location)
 
 
-def _check_declared_again(known: Source, source: Source, place: Place) -> None:
+def _check_declared_again(known: Source, source: Source, location: SourceLocation) -> None:
     """Reject a replacement that does more than add columns at the end: queries and tables decode the topic by its
     declaration."""
     kept = source.values[: len(known.values)]
@@ -155,7 +155,7 @@ def _check_declared_again(known: Source, source: Source, place: Place) -> None:
     found = [change for change, there in changes.items() if there]
     if found:
         hint = f"add columns at the end, or DROP {known.kind} {quoted(known.name)}; and create it again"
-        raise Refused(f"{quoted(known.name)} cannot be replaced by one with {found[0]}", hint=hint, place=place)
+        raise Refused(f"{quoted(known.name)} cannot be replaced by one with {found[0]}", hint=hint, location=location)
 
 
 def _same(before: Sequence[SourceColumn], after: Sequence[SourceColumn]) -> bool:
@@ -170,7 +170,7 @@ def _check_upgrade(statement: ast.CreateAs, old: Wanted, catalog_state: CatalogS
         check_query(known, replaced.query, statement.query, catalog_state.catalog, statement.at)
 
 
-def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) -> None:
+def _check_state(old: Wanted | None, new: Wanted, broker: Broker, location: SourceLocation) -> None:
     """Raise if the stored state, or that of `old`, does not match the new query."""
     changes = changes_of(new.topology, broker)
     if not changes and old is not None and not old.broken:
@@ -181,4 +181,4 @@ def _check_state(old: Wanted | None, new: Wanted, broker: Broker, place: Place) 
         reasons = "; ".join(dict.fromkeys(mismatch_message(change, new.source) for change in misfits))
         kind = "TABLE" if new.kind in ("CTAS", "SOURCE TABLE") else "STREAM"
         hint = f"choose another name, or DROP {kind} {quoted(new.source)}; and create it again"
-        raise Refused(f"the state of query {new.query_id} does not match: {reasons}", hint=hint, place=place)
+        raise Refused(f"the state of query {new.query_id} does not match: {reasons}", hint=hint, location=location)

@@ -43,7 +43,7 @@ def explain(database: Database, statement: ast.Explain) -> Rows:
         case ast.CreateAs() | ast.InsertSelect() | ast.CreateSource():
             return _persistent(database, explained)
     hint = "EXPLAIN is for SELECT, CREATE ... AS SELECT, INSERT INTO ... SELECT, or the id of a query"
-    raise Refused("there is no query to explain", hint=hint, place=statement.at)
+    raise Refused("there is no query to explain", hint=hint, location=statement.at)
 
 
 def _running(database: Database, statement: ast.Explain) -> Rows:
@@ -55,10 +55,10 @@ def _running(database: Database, statement: ast.Explain) -> Rows:
     wanted = database.catalog_state().queries[info.query_id]
     progress = read_progress(database.broker, info.query_id)
     failed = [("Failed expressions", "none" if progress is None else failure_messages(progress.failures))]
-    return _steps(wanted.topology, [*_told(info), *failed, *_position(database, info)])
+    return _steps(wanted.topology, [*_details(info), *failed, *_position(database, info)])
 
 
-def _told(info: QueryInfo) -> list[tuple[str, Any]]:
+def _details(info: QueryInfo) -> list[tuple[str, Any]]:
     return [
         ("ID", info.query_id),
         ("Type", info.kind),
@@ -89,7 +89,7 @@ def _persistent(database: Database, statement: ast.CreateAs | ast.InsertSelect |
     fresh = [wanted for query_id, wanted in after.items() if before.get(query_id) is not wanted]
     if not fresh:
         hint = "it only declares a topic and its columns; EXPLAIN a CREATE ... AS SELECT"
-        raise Refused("the statement does not start a query", hint=hint, place=statement.at)
+        raise Refused("the statement does not start a query", hint=hint, location=statement.at)
     return _steps(fresh[0].topology, [("Type", fresh[0].kind), ("Statement", text)])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from potok.sql.errors import Place, UnknownName, closest
+from potok.sql.errors import SourceLocation, UnknownName, closest
 from potok.sql.functions.function import AggregateFunction, SqlFunction, TableFunction
 from potok.sql.functions.registry import all_functions, function_named, users_functions
 from potok.sql.functions.result_types import result_of
@@ -16,12 +16,12 @@ def show_functions() -> Rows:
     return listed("functions", texts("Function Name", "Type", "Category", "Summary"), rows)
 
 
-def describe_function(name: str, place: Place) -> Rows:
+def describe_function(name: str, location: SourceLocation) -> Rows:
     """Show the signatures of a function and its description."""
     function = function_named(name)
     if function is None:
         hint = closest(name, {**all_functions(), **users_functions()}) or "SHOW FUNCTIONS lists them"
-        raise UnknownName(f"there is no function {name}", hint=hint, place=place)
+        raise UnknownName(f"there is no function {name}", hint=hint, location=location)
     details = [
         ("Name", function.name),
         ("Type", kind_of(function)),

@@ -22,8 +22,8 @@ def texts(*names: str, numbers: Iterable[str] = ()) -> tuple[ResultColumn, ...]:
 
 def listed(kind: str, columns: tuple[ResultColumn, ...], rows: Iterable[Row], details: Details = ()) -> Rows:
     """Return a result with these rows, without empty details."""
-    told = tuple((heading, value) for heading, value in details if value not in ("", None))
-    return Rows(kind, columns, tuple(rows), told)
+    given_details = tuple((heading, value) for heading, value in details if value not in ("", None))
+    return Rows(kind, columns, tuple(rows), given_details)
 
 
 def show_time(timestamp_ms: int) -> str:

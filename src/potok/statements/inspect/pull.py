@@ -65,8 +65,8 @@ def _access(relation: RelationAnalysis, allowed: Mapping[str, Allowed]) -> Acces
     within = _windows(source, alias, allowed)
     choice = choice_of(source, alias, allowed, windows=source.window is not None and bool(source.query))
     if choice.keys is not None:
-        told = [f"{quoted(name)}: {_values(values)}" for name, values in zip(keys, choice.keys, strict=True)]
-        return Access(source.name, "key lookup", "; ".join([*told, *within]))
+        keys_text = [f"{quoted(name)}: {_values(values)}" for name, values in zip(keys, choice.keys, strict=True)]
+        return Access(source.name, "key lookup", "; ".join([*keys_text, *within]))
     if choice.within is not None:
         return Access(source.name, "key range", f"{quoted(keys[0])}: {_range(choice.within)}")
     return Access(

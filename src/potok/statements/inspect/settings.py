@@ -24,8 +24,8 @@ def set_property(properties: dict[str, str], statement: ast.SetProperty) -> Done
         return Done(f"Property '{statement.name}' unset")
     warning = check_property(statement.name, statement.value, statement.at)
     properties[name] = statement.value
-    told = f"Property '{statement.name}' set to '{statement.value}'"
-    return Done(told, warnings=(warning,) if warning else ())
+    message = f"Property '{statement.name}' set to '{statement.value}'"
+    return Done(message, warnings=(warning,) if warning else ())
 
 
 def show_properties(settings: Settings, properties: Mapping[str, str]) -> Rows:

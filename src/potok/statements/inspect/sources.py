@@ -44,7 +44,12 @@ def describe_source(database: Database, source: Source, *, extended: bool) -> Ro
     """List the columns of a source; with `extended`, all details."""
     details: list[tuple[str, Any]] = [("Name", source.name)]
     if extended:
-        details += [*_told(source), *_queries(database, source), *_topic(database, source), *_state(database, source)]
+        details += [
+            *_details(source),
+            *_queries(database, source),
+            *_topic(database, source),
+            *_state(database, source),
+        ]
     return listed("description", texts("Field", "Type", "Key"), _columns(source), details)
 
 
@@ -87,7 +92,7 @@ def _role(source: Source, column: SourceColumn) -> str:
     return f"{key} (window type: {source.window.kind})" if source.window is not None else key
 
 
-def _told(source: Source) -> list[tuple[str, Any]]:
+def _details(source: Source) -> list[tuple[str, Any]]:
     time = source.timestamp or "record timestamp"
     window = source.window
     size = "" if window is None or window.size_ms is None else f", {show_ms(window.size_ms)}"

@@ -45,8 +45,8 @@ def show_topics(database: Database, *, everything: bool, extended: bool) -> Rows
         return replace(listed("topics", texts(*plain, numbers=("Partitions", "Records")), rows), warnings=warnings)
     more = ("Cleanup", "Retention", "Last Record", "Consumer Groups", "Queries Reading", "Queries Writing")
     rows = [(*_plain(database.broker, topic), *_more(database, topic)) for topic in described]
-    told = listed("topics", texts(*plain, *more, numbers=("Partitions", "Records")), rows)
-    return replace(told, warnings=warnings)
+    listing = listed("topics", texts(*plain, *more, numbers=("Partitions", "Records")), rows)
+    return replace(listing, warnings=warnings)
 
 
 def _is_internal(topic: str) -> bool:
@@ -106,7 +106,7 @@ def _absent(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet | 
         if not broker.has_topic(statement.topic):
             return None
         hint = "delete it, or write ASSERT TOPIC"
-        return AssertionNotMet(f'topic "{statement.topic}" exists', hint=hint, place=statement.at)
+        return AssertionNotMet(f'topic "{statement.topic}" exists', hint=hint, location=statement.at)
 
     return check
 
@@ -118,12 +118,12 @@ def _present(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet |
     def check(broker: Broker) -> AssertionNotMet | None:
         if not broker.has_topic(statement.topic):
             hint = "SHOW TOPICS lists all topics; CREATE STREAM ... WITH (KAFKA_TOPIC = ...) creates one"
-            return AssertionNotMet(f'there is no topic "{statement.topic}"', hint=hint, place=statement.at)
+            return AssertionNotMet(f'there is no topic "{statement.topic}"', hint=hint, location=statement.at)
         there = broker.partitions(statement.topic)
         if partitions is not None and there != partitions:
             return _differs(statement, "PARTITIONS", partitions, there)
         if replicas is not None and not isinstance(broker, EmbeddedBroker):
-            raise Refused("the number of REPLICAS of a topic is unknown", hint="leave it out", place=statement.at)
+            raise Refused("the number of REPLICAS of a topic is unknown", hint="leave it out", location=statement.at)
         return None if replicas in (None, 1) else _differs(statement, "REPLICAS", replicas or 0, 1)
 
     return check
@@ -131,4 +131,6 @@ def _present(statement: ast.AssertTopic) -> Callable[[Broker], AssertionNotMet |
 
 def _differs(statement: ast.AssertTopic, what: str, wanted: int, there: int) -> AssertionNotMet:
     hint = f"it has {what} = {there}"
-    return AssertionNotMet(f'topic "{statement.topic}" does not have {what} = {wanted}', hint=hint, place=statement.at)
+    return AssertionNotMet(
+        f'topic "{statement.topic}" does not have {what} = {wanted}', hint=hint, location=statement.at
+    )

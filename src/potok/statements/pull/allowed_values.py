@@ -102,7 +102,7 @@ def _like(column: Typed, pattern: Any, escape: str) -> dict[str, Allowed]:
     assert isinstance(column, ColumnRef)
     if pattern is None or escape:
         return {}
-    ends = [place for place in (pattern.find("%"), pattern.find("_")) if place >= 0]
+    ends = [index for index in (pattern.find("%"), pattern.find("_")) if index >= 0]
     if not ends:
         return {column.column: Allowed((pattern,))}
     prefix = pattern[: min(ends)]

@@ -80,9 +80,9 @@ def _part(part: Part, arguments: list[pa.Array], ids: Ints, groups: int) -> pa.A
     merged = found.column(f"value_{part.op}").combine_chunks()
     if part.op == "sum" and pa.types.is_integer(values.type):
         _check_sum(values, ids)
-    places = np.full(groups, NOTHING, np.int64)
-    places[found.column("id").to_numpy()] = np.arange(len(merged))
-    result = merged.take(pa.array(places, mask=places == NOTHING)).cast(part.type)
+    indexes = np.full(groups, NOTHING, np.int64)
+    indexes[found.column("id").to_numpy()] = np.arange(len(merged))
+    result = merged.take(pa.array(indexes, mask=indexes == NOTHING)).cast(part.type)
     initial = 0 if part.op == "count" and part.initial is None else part.initial
     return result if initial is None else pc.fill_null(result, pa.scalar(initial, part.type))
 

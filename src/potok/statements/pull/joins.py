@@ -38,14 +38,14 @@ def join_frames(left: Frame, right: Frame, plan: JoinAnalysis, context: Context)
         alone = np.setdiff1d(np.arange(right.rows), at_right)
         at_left = np.concatenate([at_left, np.full(len(alone), NOTHING)])
         at_right = np.concatenate([at_right, alone])
-    for side, places in ((left, at_left), (right, at_right)):
+    for side, indexes in ((left, at_left), (right, at_right)):
         for column in side.columns.values():
-            reserve_taken(column, np.maximum(places, 0))
-    one, other = left.take(_places(at_left)), right.take(_places(at_right))
+            reserve_taken(column, np.maximum(indexes, 0))
+    one, other = left.take(_nullable_indexes(at_left)), right.take(_nullable_indexes(at_right))
     return Frame({**one.columns, **other.columns}, len(at_left))
 
 
-def _places(at: Ints) -> pa.Array:
+def _nullable_indexes(at: Ints) -> pa.Array:
     return pa.array(at, mask=at == NOTHING)
 
 

@@ -27,7 +27,7 @@ from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.catalog.remote_queries import unprocessed_records
 from potok.statements.database import Database
-from potok.statements.frames import Frame, kept, python_rows, stacked
+from potok.statements.frames import Frame, python_rows, retained, stacked
 from potok.statements.prepared import Prepared, prepared_for
 from potok.statements.pull.allowed_values import Allowed
 from potok.statements.pull.groups import group_frame
@@ -122,10 +122,10 @@ class _Pull:
         if plan.streams_rows:
             return self._streamed(snapshots, ends)
         first = plan.relations[0]
-        frame = stacked(list(kept(self._frames(first, snapshots, ends, plan.allowed))), self._fields(first))
+        frame = stacked(list(retained(self._frames(first, snapshots, ends, plan.allowed))), self._fields(first))
         for relation, join in zip(plan.relations[1:], plan.joins, strict=True):
             allowed = _partners(frame, relation, join, plan.allowed, self._context)
-            right = stacked(list(kept(self._frames(relation, snapshots, ends, allowed))), self._fields(relation))
+            right = stacked(list(retained(self._frames(relation, snapshots, ends, allowed))), self._fields(relation))
             frame = join_frames(frame, right, join, self._context)
         if plan.where is not None:
             frame = frame.where(plan.where, self._context)
@@ -184,7 +184,7 @@ class _Pull:
         keys = " AND ".join(f"{quoted(column.name)} = ..." for column in source.keys)
         hint = f"restrict the key: WHERE {keys}; or SET '{TABLE_SCANS}' = 'true'"
         raise Refused(
-            f"the query would read {what} of table {quoted(source.name)}", hint=hint, place=relation.relation.at
+            f"the query would read {what} of table {quoted(source.name)}", hint=hint, location=relation.relation.at
         )
 
     def _records(self, relation: RelationAnalysis, ends: Mapping[int, int]) -> Iterator[Frame]:
@@ -231,11 +231,11 @@ def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
     counts = np.maximum.reduce(lengths)
     reserve(32 * int(counts.sum()))
     parents = np.repeat(np.arange(frame.rows), counts)
-    places = np.arange(len(parents)) - np.repeat(np.cumsum(counts) - counts, counts)
+    indexes = np.arange(len(parents)) - np.repeat(np.cumsum(counts) - counts, counts)
     columns: dict[str, Any] = {}
     for index, (part, length) in enumerate(zip(made, lengths, strict=True)):
         starts = np.cumsum(length) - length
-        at = pa.array(starts[parents] + places, mask=places >= length[parents])
+        at = pa.array(starts[parents] + indexes, mask=indexes >= length[parents])
         columns[f"exploded.{index}"] = pc.list_flatten(part).take(at)
     for column in frame.columns.values():
         reserve_taken(column, parents)
@@ -244,13 +244,13 @@ def spread_over(frame: Frame, made: Sequence[pa.Array]) -> Frame:
 
 def _ordered(frame: Frame, order: Sequence[Order], context: Context) -> Frame:
     """Sort by the last expression first: the sort is stable."""
-    places = pa.array(np.arange(frame.rows))
+    indexes = pa.array(np.arange(frame.rows))
     for part in reversed(order):
         (column,) = frame.computed([part.expression], context)
         found = pc.array_sort_indices(
-            column.take(places),
+            column.take(indexes),
             order="descending" if part.descending else "ascending",
             null_placement="at_start" if part.nulls_first else "at_end",
         )
-        places = places.take(found)
-    return frame.take(places)
+        indexes = indexes.take(found)
+    return frame.take(indexes)

@@ -17,7 +17,7 @@ from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.tables import NoSuchTable
 from potok.sql.analysis.scope import slot_of
 from potok.sql.budget import held, in_time
-from potok.sql.catalog import Kept, Source
+from potok.sql.catalog import Source, StoredTable
 from potok.state.entry import metadata_key_of
 from potok.state.store import stored_stop
 from potok.statements.frames import Frame, table_frame
@@ -42,16 +42,16 @@ class Readers:
 
     def reader_of(self, source: Source, data: bytes) -> RowReader:
         """Return the reader of a table, by the stored layouts of its query."""
-        name = source.name if source.kept is None else source.kept.table
-        place = (source.table_of, name)
-        known = self._known.get(place)
+        name = source.name if source.stored_table is None else source.stored_table.table
+        key = (source.table_of, name)
+        known = self._known.get(key)
         if known is not None and known[0] == data:
             return known[1]
         layouts = load_layouts(data)
         if name not in layouts:
             raise NoSuchTable(name, source.table_of, sorted(layouts))
         reader = RowReader(layouts[name])
-        self._known[place] = (data, reader)
+        self._known[key] = (data, reader)
         return reader
 
 
@@ -76,8 +76,8 @@ def access_of(source: Source, alias: str, reader: RowReader, allowed: Mapping[st
         in_range = reader.windowed and len(source.keys) == 1 and slot_of(alias, source.keys[0].name) in allowed
         return Access(starts=_starts(source, alias, allowed) if reader.windowed else EVER, in_range=in_range)
     starts, names = _starts(source, alias, allowed), _stored_names(source, reader)
-    if source.kept is not None:
-        return Access(kept_keys(source.kept, choice.keys[0], reader), starts)
+    if source.stored_table is not None:
+        return Access(stored_keys(source.stored_table, choice.keys[0], reader), starts)
     keys = [_key(dict(zip(names, chosen, strict=True)), reader) for chosen in product(*choice.keys)]
     return Access(tuple(dict.fromkeys(key for key in keys if key is not None)), starts)
 
@@ -89,9 +89,9 @@ def _stored_names(source: Source, reader: RowReader) -> list[str]:
     return [column.name for column in source.keys]
 
 
-def kept_keys(kept: Kept, values: Iterable[Any], reader: RowReader) -> tuple[bytes, ...]:
+def stored_keys(stored_table: StoredTable, values: Iterable[Any], reader: RowReader) -> tuple[bytes, ...]:
     """Return the stored keys under which a program may have rows for these keys."""
-    found = (_key({"": stored}, reader) for value in values for stored in kept.keys(value))
+    found = (_key({"": stored}, reader) for value in values for stored in stored_table.keys(value))
     return tuple(dict.fromkeys(key for key in found if key is not None))
 
 

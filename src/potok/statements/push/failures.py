@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 OFFSET = "record.offset"
 """The slot with the index of the record of a row."""
 
-TELL_S = 1.0
+REPORT_S = 1.0
 """The shortest interval between two writes of a push query to the log, so that a client cannot flood it."""
 
 
@@ -67,13 +67,13 @@ class PushFailures:
                 message = reasons[offset][:LONGEST]
                 self._failed.append(Failed(expression, message, self._topic, partition, offset))
 
-    def tell(self, *, at_once: bool = False) -> None:
+    def report(self, *, at_once: bool = False) -> None:
         """Write the failures since the last write, if a write is due."""
         if not self._counts or (not at_once and time.monotonic() < self._due_at):
             return
         with self._noting:
             counts, failed = self._counts, self._failed
-            self._counts, self._failed, self._due_at = Counter(), [], time.monotonic() + TELL_S
+            self._counts, self._failed, self._due_at = Counter(), [], time.monotonic() + REPORT_S
         try:
             if not comes_from_log(self._broker, [self._topic]):
                 make_log(self._broker)

@@ -83,7 +83,7 @@ def start_print(database: Database, statement: ast.Print) -> Push:
         known = broker.topics()
         same = next((name for name in known if name.upper() == topic.upper()), "")
         hint = f"did you mean '{same}'?" if same else closest(topic, known) or "SHOW TOPICS lists them"
-        raise UnknownName(f"there is no topic '{topic}'", hint=hint, place=statement.at)
+        raise UnknownName(f"there is no topic '{topic}'", hint=hint, location=statement.at)
     begin = "earliest" if statement.from_beginning else "latest"
     name = f"print_{topic}_{next(_numbers)}"
     return PrintPush(name, database.catalog, statement, _subscribed(database, topic, begin))
@@ -95,8 +95,8 @@ def _begin(properties: Properties) -> str:
 
 def _subscribed(database: Database, topic: str, begin: str) -> Subscription:
     broker = database.broker
-    places = broker.earliest_offsets(topic) if begin == "earliest" else broker.end_offsets(topic)
-    return tail_of(database).subscribe(topic, places)
+    positions = broker.earliest_offsets(topic) if begin == "earliest" else broker.end_offsets(topic)
+    return tail_of(database).subscribe(topic, positions)
 
 
 class TailPush(Push):
@@ -228,7 +228,7 @@ class RecordPush(TailPush):
         self._sent = KeysSent(subscription.memory)
 
     def looked(self) -> None:
-        self._failures.tell()
+        self._failures.report()
 
     def rows_of(self, block: Block) -> list[Row]:
         plan, read = self._plan, self._reader.read(block.batch, block.partition)
@@ -250,26 +250,26 @@ class RecordPush(TailPush):
         plan = self._plan
         gone = read.deletes.to_numpy(zero_copy_only=False)
         if plan.where is None:
-            told = np.ones(frame.rows, np.bool_)
+            reported = np.ones(frame.rows, np.bool_)
         else:
             fits = computing([plan.where], frame)[0].fill_null(False)
             gone = gone | ~fits.to_numpy(zero_copy_only=False)
-            told = self._remembered(read.keys.to_pylist(), gone)
-        at = np.flatnonzero(told)
+            reported = self._remembered(read.keys.to_pylist(), gone)
+        at = np.flatnonzero(reported)
         return self._with_gaps(frame.take(at), gone[at], computing)
 
     def _remembered(self, keys: list[bytes | None], gone: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Of the rows that are not in the result, return those that were."""
-        told = np.ones(len(keys), np.bool_)
+        reported = np.ones(len(keys), np.bool_)
         for row, (key, is_gone) in enumerate(zip(keys, gone.tolist(), strict=True)):
             if key is None:
-                told[row] = not is_gone
+                reported[row] = not is_gone
             elif not is_gone:
                 self._sent.add(key)
             elif not self._sent.remove(key):
-                told[row] = False
+                reported[row] = False
         self._sent.check()
-        return told
+        return reported
 
     def _with_gaps(self, frame: Frame, gone: np.ndarray[Any, Any], computing: Computing) -> list[Row]:
         computed = computing(self._plan.shown, frame)
@@ -286,7 +286,7 @@ class RecordPush(TailPush):
         super().close()
         self._sent.clear()
         self.left_out = self._failures.left_out + (self._run.dead_letters if self._run is not None else 0)
-        self._failures.tell(at_once=True)
+        self._failures.report(at_once=True)
 
 
 class PrintPush(TailPush):

@@ -127,9 +127,9 @@ def pieces(block: Block) -> Iterator[Block]:
 class Subscription:
     """The records of one topic from given offsets on. One thread takes, any thread may close it."""
 
-    def __init__(self, tail: Tail, topic: str, places: Mapping[int, int]) -> None:
+    def __init__(self, tail: Tail, topic: str, positions: Mapping[int, int]) -> None:
         self._tail, self.topic = tail, topic
-        self._places = dict(places)
+        self._positions = dict(positions)
         """The offsets up to which this subscription has read on its own, until it has caught up with the tail."""
         self._until: dict[int, int] = {}
         self._reading: Iterator[Block] = iter(())
@@ -165,7 +165,7 @@ class Subscription:
             if block is not None:
                 return [block]
             for partition, end in self._until.items():
-                start = self._places.get(partition, 0)
+                start = self._positions.get(partition, 0)
                 if start < end:
                     self._read(partition, start, min(end, start + BLOCK))
                     break
@@ -173,7 +173,7 @@ class Subscription:
                 if self._joined:
                     self._until = {}
                     return []
-                self._until = self._tail.join(self, self._places)
+                self._until = self._tail.join(self, self._positions)
         return []
 
     def _read(self, partition: int, start: int, stop: int) -> None:
@@ -183,9 +183,9 @@ class Subscription:
                 if self._tail.memory.is_full:
                     raise TooManyWait
                 self._reading = pieces(Block.read(partition, batch, self._tail.memory))
-                self._places[partition] = int(batch.column("offset")[-1].as_py()) + 1
+                self._positions[partition] = int(batch.column("offset")[-1].as_py()) + 1
                 return
-        self._places[partition] = stop
+        self._positions[partition] = stop
 
     def offer(self, block: Block) -> bool:
         """Queue a block for the reader; return False if too much is waiting."""
@@ -206,7 +206,7 @@ class Subscription:
 
     def _unread(self, block: Block) -> Block:
         """Drop the records before the offset of the reader: the tail may be behind it."""
-        start, offsets = self._places.get(block.partition, 0), block.batch.column("offset")
+        start, offsets = self._positions.get(block.partition, 0), block.batch.column("offset")
         if offsets[0].as_py() >= start:
             return block
         unread = block.batch.filter(pc.greater_equal(offsets, start))
@@ -257,22 +257,22 @@ class Tail:
         self.broker, self.memory = broker, Memory()
         self._lock = threading.Lock()
         self._readers: dict[str, list[Subscription]] = {}
-        self._places: dict[str, dict[int, int]] = {}
+        self._positions: dict[str, dict[int, int]] = {}
         self._thread: threading.Thread | None = None
 
-    def subscribe(self, topic: str, places: Mapping[int, int]) -> Subscription:
+    def subscribe(self, topic: str, positions: Mapping[int, int]) -> Subscription:
         """Subscribe to a topic from these offsets on; partitions without one start at their beginning."""
-        return Subscription(self, topic, places)
+        return Subscription(self, topic, positions)
 
-    def join(self, reader: Subscription, places: Mapping[int, int]) -> dict[int, int]:
+    def join(self, reader: Subscription, positions: Mapping[int, int]) -> dict[int, int]:
         """Return the offsets up to which a new subscription reads on its own. If they are close, the tail takes over
         from there."""
         with self._lock:
-            ends = self._places.get(reader.topic) or dict(self.broker.end_offsets(reader.topic))
-            far = sum(end - places.get(partition, 0) for partition, end in ends.items())
+            ends = self._positions.get(reader.topic) or dict(self.broker.end_offsets(reader.topic))
+            far = sum(end - positions.get(partition, 0) for partition, end in ends.items())
             if far > BLOCK:
                 return dict(ends)
-            self._places.setdefault(reader.topic, ends)
+            self._positions.setdefault(reader.topic, ends)
             self._readers.setdefault(reader.topic, []).append(reader)
             reader.has_joined()
             if self._thread is None:
@@ -287,7 +287,7 @@ class Tail:
                 readers.remove(reader)
             if not readers:
                 self._readers.pop(reader.topic, None)
-                self._places.pop(reader.topic, None)
+                self._positions.pop(reader.topic, None)
 
     def _watch(self) -> None:
         """Run until no subscription is left."""
@@ -317,7 +317,7 @@ class Tail:
 
     def _look(self, topics: list[str]) -> None:
         for topic, ends in self.broker.end_offsets_of(topics).items():
-            known = self._places.get(topic)
+            known = self._positions.get(topic)
             for partition, end in ends.items() if known is not None else ():
                 assert known is not None
                 start = known.get(partition, 0)
@@ -338,10 +338,10 @@ class Tail:
     def _hand_over_to(self, topic: str, partition: int, start: int, end: int, batch: pa.RecordBatch | None) -> bool:
         """Return whether the subscriptions still match the offsets."""
         with self._lock:
-            if topic not in self._places or self._places[topic].get(partition, 0) != start:
+            if topic not in self._positions or self._positions[topic].get(partition, 0) != start:
                 # All subscriptions ended and new ones started at other offsets.
                 return False
-            self._places[topic][partition] = end
+            self._positions[topic][partition] = end
             readers = list(self._readers.get(topic, ()))
         block = None if batch is None else Block.read(partition, batch, self.memory)
         for reader in readers:

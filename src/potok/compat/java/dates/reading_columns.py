@@ -75,8 +75,8 @@ def _number(piece: Numbers, fits: Numbers) -> Numbers:
     digits = piece - np.uint8(_ZERO)
     fits &= (digits <= 9).all(axis=1)
     number = np.zeros(len(piece), np.int64)
-    for place in range(piece.shape[1]):
-        number = number * 10 + digits[:, place]
+    for index in range(piece.shape[1]):
+        number = number * 10 + digits[:, index]
     return number
 
 
@@ -122,8 +122,8 @@ def _widths(pattern: Pattern, zero: bool) -> list[int] | None:
             return None
     date = {"Year", "MonthOfYear", "DayOfMonth"} & set(seen)
     clock = [field in seen for field in _COMPLETE]
-    told = len(date) in (0, 3) and clock == sorted(clock, reverse=True) and bool(seen)
-    return widths if told and len(set(seen)) == len(seen) else None
+    is_complete = len(date) in (0, 3) and clock == sorted(clock, reverse=True) and bool(seen)
+    return widths if is_complete and len(set(seen)) == len(seen) else None
 
 
 def _matrix(texts: pa.Array, width: int) -> tuple[Numbers, Numbers]:

@@ -36,13 +36,13 @@ def read_date(pattern: str, text: str) -> int:
     zone: Zone = UTC
     at = 0
     try:
-        for place, (letter, width) in enumerate(runs):
+        for index, (letter, width) in enumerate(runs):
             if not letter:
                 at = _literal(str(width), text, at)
             elif letter in _ZONES:
                 zone, at = _zone(letter, int(width), text, at)
             else:
-                follower = runs[place + 1] if place + 1 < len(runs) else ("", "")
+                follower = runs[index + 1] if index + 1 < len(runs) else ("", "")
                 at = _field(letter, int(width), text, at, fields, adjacent=_is_number(*follower))
     except Unparseable as error:
         raise ValueError(f"text '{text}' could not be parsed at index {error.at}") from None

@@ -22,7 +22,7 @@ from potok.log.errors import BrokerClosed, NoArchive, NotCompacted, TopicNotFoun
 from potok.log.maintenance import ArchivedFile, Compaction
 from potok.log.ranges import Ranges
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 
 _logger = logging.getLogger("potok.log")
 
@@ -33,8 +33,8 @@ class Upkeep:
     def __init__(self, metadata: Metadata, topics: Path, clock: Callable[[], int]) -> None:
         self._metadata, self._topics, self._clock = metadata, topics, clock
 
-    def enforce_retention(self, topic: str | None, protect: Mapping[Place, int]) -> dict[Place, int]:
-        starts: dict[Place, int] = {}
+    def enforce_retention(self, topic: str | None, protect: Mapping[PartitionId, int]) -> dict[PartitionId, int]:
+        starts: dict[PartitionId, int] = {}
         for found in self._wanted(topic):
             if not found.config.expires:
                 continue

@@ -11,24 +11,24 @@ from potok.log.embedded.catalog import Segment, Topic
 from potok.log.embedded.metadata import Transaction
 from potok.log.errors import InvalidName
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 
 _LONGEST = 500
 
 
-def set_protected(txn: Transaction, owner: str, offsets: Mapping[Place, int]) -> None:
+def set_protected(txn: Transaction, owner: str, offsets: Mapping[PartitionId, int]) -> None:
     key = b"x" + owner.encode()
     if not 1 < len(key) <= _LONGEST:
         raise InvalidName("owner", owner, f"use 1 to {_LONGEST - 1} bytes")
     if offsets:
-        txn.put(key, orjson.dumps([[*place, offset] for place, offset in offsets.items()]))
+        txn.put(key, orjson.dumps([[*topic_partition, offset] for topic_partition, offset in offsets.items()]))
     else:
         txn.delete(key)
 
 
-def protected(txn: Transaction) -> dict[Place, int]:
+def protected(txn: Transaction) -> dict[PartitionId, int]:
     """Return the lowest protected offset of each partition."""
-    lowest: dict[Place, int] = {}
+    lowest: dict[PartitionId, int] = {}
     for _, value in catalog.scan(txn, b"x"):
         for topic, partition, offset in orjson.loads(value):
             lowest[topic, partition] = min(offset, lowest.get((topic, partition), offset))

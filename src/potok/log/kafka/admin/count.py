@@ -19,7 +19,7 @@ PATIENCE_S = 3.0
 _PIECE = 10_000
 _WAIT_S = 0.1
 
-Place = tuple[str, int]
+PartitionId = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -60,10 +60,10 @@ def _shortest(topics: Sequence[TopicDescription]) -> Iterable[tuple[TopicDescrip
         yield topic, part
 
 
-def _read(clients: Clients, ranges: dict[Place, _Range]) -> None:
+def _read(clients: Clients, ranges: dict[PartitionId, _Range]) -> None:
     consumer = clients.reader()
     try:
-        consumer.assign([TopicPartition(*place, found.position) for place, found in ranges.items()])
+        consumer.assign([TopicPartition(*topic_partition, found.position) for topic_partition, found in ranges.items()])
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and not all(found.is_counted for found in ranges.values()):
             for message in consumer.consume(_PIECE, 0) or consumer.consume(1, _WAIT_S):
@@ -74,7 +74,7 @@ def _read(clients: Clients, ranges: dict[Place, _Range]) -> None:
         consumer.close()
 
 
-def _note(message: Message, ranges: dict[Place, _Range]) -> None:
+def _note(message: Message, ranges: dict[PartitionId, _Range]) -> None:
     topic, partition, offset, error = message.topic(), message.partition(), message.offset(), message.error()
     if topic is None or partition is None or offset is None or (topic, partition) not in ranges:
         return
@@ -87,7 +87,7 @@ def _note(message: Message, ranges: dict[Place, _Range]) -> None:
         found.position = max(found.position, offset)
 
 
-def _counted(topic: TopicDescription, ranges: dict[Place, _Range]) -> TopicDescription:
+def _counted(topic: TopicDescription, ranges: dict[PartitionId, _Range]) -> TopicDescription:
     parts = []
     for part in topic.partitions:
         found = ranges.get((topic.name, part.partition))

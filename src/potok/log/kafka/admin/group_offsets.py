@@ -46,7 +46,11 @@ class GroupOffsets:
         except LogError:
             self._drop(group)
             raise
-        return {place.partition: place.offset for place in found if place.offset >= 0}
+        return {
+            topic_partition.partition: topic_partition.offset
+            for topic_partition in found
+            if topic_partition.offset >= 0
+        }
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         for partition in offsets:
@@ -55,10 +59,10 @@ class GroupOffsets:
             self.commit_all(group, {topic: offsets})
 
     def commit_all(self, group: str, offsets: Offsets) -> None:
-        places = [TopicPartition(topic, *pair) for topic, parts in offsets.items() for pair in parts.items()]
+        topic_partitions = [TopicPartition(topic, *pair) for topic, parts in offsets.items() for pair in parts.items()]
         consumer = self._consumer(group)
         try:
-            self._clients.patiently(lambda: self._told(consumer, group, places))
+            self._clients.patiently(lambda: self._commit(consumer, group, topic_partitions))
         except LogError:
             self._drop(group)
             raise
@@ -72,21 +76,23 @@ class GroupOffsets:
             found = consumer.committed(wanted, timeout=PATIENCE_S)
         except KafkaException as error:
             raise self._clients.translated(error.args[0], topic) from error
-        for place in found:
-            if place.error is not None:
-                raise self._clients.translated(place.error, place.topic)
+        for topic_partition in found:
+            if topic_partition.error is not None:
+                raise self._clients.translated(topic_partition.error, topic_partition.topic)
         return found
 
-    def _told(self, consumer: Consumer, group: str, places: list[TopicPartition]) -> None:
+    def _commit(self, consumer: Consumer, group: str, topic_partitions: list[TopicPartition]) -> None:
         try:
-            answered = consumer.commit(offsets=places, asynchronous=False)
-            refused = next((place.error for place in answered or () if place.error is not None), None)
+            answered = consumer.commit(offsets=topic_partitions, asynchronous=False)
+            refused = next(
+                (topic_partition.error for topic_partition in answered or () if topic_partition.error is not None), None
+            )
         except KafkaException as error:
             refused = error.args[0]
         if refused is not None:
             if refused.code() in _MEMBERS:
                 raise GroupHasMembers(group, 1)
-            raise self._clients.translated(refused, places[0].topic)
+            raise self._clients.translated(refused, topic_partitions[0].topic)
 
     def _consumer(self, group: str) -> Consumer:
         if not group:
@@ -123,7 +129,7 @@ class GroupProgress:
         self._thread: threading.Thread | None = None
         self._hurry = threading.Event()
 
-    def tell(self, batch: PublishedBatch) -> None:
+    def report(self, batch: PublishedBatch) -> None:
         with self._lock:
             if batch.query in self._occupied or not any(batch.offsets.values()):
                 return
@@ -144,12 +150,12 @@ class GroupProgress:
     def _run(self) -> None:
         while True:
             with self._lock:
-                told, self._latest = self._latest, {}
-                if not told:
+                latest, self._latest = self._latest, {}
+                if not latest:
                     self._thread = None
                     self._hurry.clear()
                     return
-            for query, offsets in told.items():
+            for query, offsets in latest.items():
                 self._commit(query, offsets)
             self._hurry.wait(_PAUSE_S)
 

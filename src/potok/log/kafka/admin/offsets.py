@@ -44,23 +44,35 @@ class Positions:
         """Return the first offset of each partition at or after a timestamp; the end if there is none."""
         for topic, partition in partitions:
             self._topics.recall(topic, partition)
-        places = [TopicPartition(*place) for place in partitions]
-        found = self._ask({place: OffsetSpec.for_timestamp(max(0, timestamp_ms)) for place in places})
-        return found | self._ask({place: LATEST() for place in places if found[place.topic, place.partition] == _NONE})
+        topic_partitions = [TopicPartition(*topic_partition) for topic_partition in partitions]
+        found = self._ask(
+            {topic_partition: OffsetSpec.for_timestamp(max(0, timestamp_ms)) for topic_partition in topic_partitions}
+        )
+        return found | self._ask(
+            {
+                topic_partition: LATEST()
+                for topic_partition in topic_partitions
+                if found[topic_partition.topic, topic_partition.partition] == _NONE
+            }
+        )
 
     def wait_until_visible(self, last: Mapping[tuple[str, int], int]) -> None:
         """Return when these offsets can be read: records become visible shortly after the commit of their
         transaction."""
         deadline = time.monotonic() + _VISIBLE_S
-        waiting = {place: offset for place, offset in last.items() if offset >= 0}
+        waiting = {topic_partition: offset for topic_partition, offset in last.items() if offset >= 0}
         while waiting and time.monotonic() < deadline:
             try:
-                ends = self._request({TopicPartition(*place): LATEST() for place in waiting})
+                ends = self._request({TopicPartition(*topic_partition): LATEST() for topic_partition in waiting})
             except KafkaUnreachable:
                 # It is committed, whichever broker becomes the leader.
                 self._clients.look_around()
                 ends = {}
-            waiting = {place: offset for place, offset in waiting.items() if ends.get(place, 0) <= offset}
+            waiting = {
+                topic_partition: offset
+                for topic_partition, offset in waiting.items()
+                if ends.get(topic_partition, 0) <= offset
+            }
             if waiting:
                 time.sleep(_LOOK_S)
 
@@ -75,8 +87,8 @@ class Positions:
 
     def _asked(self, topics: Sequence[str], spec: Callable[[], OffsetSpec]) -> Ends:
         known = self._topics.recall_all(topics)
-        places = [(topic, part) for topic in topics for part in range(known[topic].partitions)]
-        found = self._ask({TopicPartition(*place): spec() for place in places})
+        topic_partitions = [(topic, part) for topic in topics for part in range(known[topic].partitions)]
+        found = self._ask({TopicPartition(*topic_partition): spec() for topic_partition in topic_partitions})
         return {topic: {part: found[topic, part] for part in range(known[topic].partitions)} for topic in topics}
 
     def _ask(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[tuple[str, int], int]:
@@ -87,6 +99,8 @@ class Positions:
             dict(wanted), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=PATIENCE_S
         )
         return {
-            (place.topic, place.partition): self._clients.answer(future, place.topic).offset
-            for place, future in futures.items()
+            (topic_partition.topic, topic_partition.partition): self._clients.answer(
+                future, topic_partition.topic
+            ).offset
+            for topic_partition, future in futures.items()
         }

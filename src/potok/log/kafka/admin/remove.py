@@ -28,6 +28,6 @@ def beginning(batches: Iterable[pa.RecordBatch], ranges: Ranges) -> tuple[int, i
 
 
 def delete_before(clients: Clients, topic: str, partition: int, offset: int) -> None:
-    place = TopicPartition(topic, partition, offset)
-    future = clients.admin().delete_records([place], request_timeout=PATIENCE_S)[place]
+    topic_partition = TopicPartition(topic, partition, offset)
+    future = clients.admin().delete_records([topic_partition], request_timeout=PATIENCE_S)[topic_partition]
     clients.answer(future, topic)

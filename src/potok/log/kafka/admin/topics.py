@@ -156,18 +156,18 @@ def written(name: str, config: TopicConfig) -> dict[str, str]:
             f'topic "{name}" cannot have an archive on Kafka',
             hint="use Kafka's tiered storage, or a query that writes the topic to files",
         )
-    told = {
+    options = {
         "cleanup.policy": policy_of(name, config.cleanup_policy),
         "retention.ms": str(-1 if config.retention_ms is None else config.retention_ms),
         "retention.bytes": str(-1 if config.retention_bytes is None else config.retention_bytes),
     }
     if config.segment_bytes != DEFAULT_SEGMENT_BYTES:
-        told["segment.bytes"] = str(config.segment_bytes)
+        options["segment.bytes"] = str(config.segment_bytes)
     if config.delete_retention_ms != DAY_MS:
-        told["delete.retention.ms"] = str(config.delete_retention_ms)
+        options["delete.retention.ms"] = str(config.delete_retention_ms)
     if config.min_compaction_lag_ms:
-        told["min.compaction.lag.ms"] = str(config.min_compaction_lag_ms)
-    return told
+        options["min.compaction.lag.ms"] = str(config.min_compaction_lag_ms)
+    return options
 
 
 def read_config(entries: Mapping[str, ConfigEntry]) -> TopicConfig:

@@ -159,9 +159,9 @@ def _fingerprint(path: Path) -> list[object]:
 
 def _ivy_jar() -> Path:
     found = importlib.util.find_spec("pyspark")
-    places: Sequence[str] = (found.submodule_search_locations or ()) if found else ()
-    for place in places:
-        for jar in sorted(Path(place, "jars").glob("ivy-*.jar")):
+    directories: Sequence[str] = (found.submodule_search_locations or ()) if found else ()
+    for directory in directories:
+        for jar in sorted(Path(directory, "jars").glob("ivy-*.jar")):
             return jar
     raise JarsNotFound("Kafka", "Ivy is not beside Spark", "pip install --force-reinstall pyspark")
 

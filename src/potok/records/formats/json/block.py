@@ -92,10 +92,10 @@ def spread(kept: Block, left_out: Mask) -> Block:
     """Return the block of all rows, from that of the rows that were not excluded."""
     if not left_out.any():
         return kept
-    places = np.cumsum(~left_out) - 1
+    indexes = np.cumsum(~left_out) - 1
     doubtful = left_out.copy()
     doubtful[~left_out] = kept.doubtful
-    return Block(kept.column.take(pa.array(places, mask=left_out)), doubtful)
+    return Block(kept.column.take(pa.array(indexes, mask=left_out)), doubtful)
 
 
 def doubtful_bytes(values: pa.Array) -> Mask:

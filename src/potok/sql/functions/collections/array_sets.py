@@ -73,14 +73,14 @@ def _union(arguments: Sequence[Any], _: int, __: pa.DataType, ___: Context) -> p
     return _distinct(joined(left, right))
 
 
-def _without(items: Flat, kept: Mask) -> Flat:
+def _without(items: Flat, retained: Mask) -> Flat:
     """Return the same, but NULL where not selected."""
-    if kept.all() or (items.valid == kept).all():
+    if retained.all() or (items.valid == retained).all():
         return items
-    chosen = np.flatnonzero(kept[items.rows])
-    lengths = np.where(kept, items.lengths, 0)
+    chosen = np.flatnonzero(retained[items.rows])
+    lengths = np.where(retained, items.lengths, 0)
     part = items.parts[0].take(pa.array(chosen))
-    return Flat(np.cumsum(lengths) - lengths, lengths, items.valid & kept, (part,))
+    return Flat(np.cumsum(lengths) - lengths, lengths, items.valid & retained, (part,))
 
 
 ARRAY_CONTAINS: Final = ScalarFunction(

@@ -29,10 +29,10 @@ def _extract_all(pattern: str, text: str, group: int = 0) -> list[str | None] | 
     expression = compiled(pattern)
     if group > expression.groups:
         return None
-    return _kept([found[_valid(group)] for found in matches(expression, text)])
+    return _with_reserved_memory([found[_valid(group)] for found in matches(expression, text)])
 
 
-def _kept(pieces: list[T]) -> list[T]:
+def _with_reserved_memory(pieces: list[T]) -> list[T]:
     """Reserve memory for a list, because the lists of all rows are alive at the same time."""
     reserve(PER_OBJECT * len(pieces))
     return pieces
@@ -102,7 +102,9 @@ def _group_number(text: str, start: int, groups: int) -> tuple[int, int]:
 
 def _split(text: str, pattern: str) -> list[str]:
     expression = compiled(pattern)
-    return _kept(_split_at_nothing(text, expression) if expression.fullmatch("") else _split_at(text, expression))
+    return _with_reserved_memory(
+        _split_at_nothing(text, expression) if expression.fullmatch("") else _split_at(text, expression)
+    )
 
 
 def _split_at_nothing(text: str, expression: JavaPattern) -> list[str]:

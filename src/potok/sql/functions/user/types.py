@@ -125,8 +125,8 @@ def _optional(choices: tuple[Any, ...]) -> UserType:
 
 def _annotated(arguments: tuple[Any, ...]) -> UserType:
     """`Annotated[Decimal, pa.decimal128(10, 2)]` and `Annotated[int, pa.int32()]` say the type themselves."""
-    told = next((note for note in arguments[1:] if isinstance(note, pa.DataType)), None)
-    return user_type(arguments[0] if told is None else told)
+    declared = next((note for note in arguments[1:] if isinstance(note, pa.DataType)), None)
+    return user_type(arguments[0] if declared is None else declared)
 
 
 def _map(key: UserType, item: UserType) -> UserType:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from potok.sql.errors import Place
+from potok.sql.errors import SourceLocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
     """`at` is ignored when nodes are compared: the same text in another position is equal."""
 
-    at: Place = field(compare=False)
+    at: SourceLocation = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

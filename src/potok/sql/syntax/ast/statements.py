@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from decimal import Decimal
 
-from potok.sql.errors import Place
+from potok.sql.errors import SourceLocation
 from potok.sql.syntax.ast.expressions import Expression, Node, TypeName
 from potok.sql.syntax.ast.queries import Select
 
@@ -16,7 +16,7 @@ class Property(Node):
 
     name: str
     value: bool | int | Decimal | float | str | None
-    value_at: Place = field(compare=False, kw_only=True)
+    value_at: SourceLocation = field(compare=False, kw_only=True)
 
 
 Properties = tuple[Property, ...]
@@ -204,7 +204,7 @@ class Parsed:
 
     statement: Statement
     text: str
-    at: Place
+    at: SourceLocation
 
     @property
     def in_script(self) -> str:

@@ -42,7 +42,7 @@ class NoToken(ServingError):
 
     def __init__(self) -> None:
         hint = 'send the header "Authorization: Bearer <token>", or a user name and the token as password'
-        super().__init__("this server answers only with a token", hint=hint)
+        super().__init__("the server requires a token", hint=hint)
 
 
 class NotAllowed(ServingError):

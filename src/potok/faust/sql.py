@@ -126,9 +126,7 @@ def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:
         source = catalog.sources.get(relation.name)
         if source is not None and source.kept is not None and not source.topic:
             hint = f'write them to a topic: app.Table("{source.kept.table}", ..., changelog_topic=True)'
-            raise Refused(
-                f"the changes of table {quoted(source.name)} are not written down", hint=hint, place=relation.at
-            )
+            raise Refused(f"table {quoted(source.name)} has no changelog topic", hint=hint, place=relation.at)
 
 
 class Statements:

@@ -74,7 +74,7 @@ def test_variables_may_be_given_on_the_command_line(potok) -> None:
 
 def test_a_script_that_is_not_there_is_named(potok) -> None:
     done = potok("sql", "-f", "nowhere.sql")
-    assert (done.code, "nowhere.sql cannot be read" in done.err) == (1, True)
+    assert (done.code, "cannot read nowhere.sql" in done.err) == (1, True)
 
 
 def test_check_tells_all_that_is_wrong_and_carries_nothing_out(potok, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_check_knows_what_is_defined_already(potok, tmp_path: Path) -> None:
     assert potok("sql", "--check", "a.sql").code == 1
     potok("sql", "-e", ORDERS)
     done = potok("sql", "--check", "a.sql")
-    assert (done.code, "nothing is wrong" in done.err) == (0, True)
+    assert (done.code, "no errors" in done.err) == (0, True)
 
 
 def test_check_of_a_script_that_was_run_finds_nothing_wrong(potok, tmp_path: Path) -> None:

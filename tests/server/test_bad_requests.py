@@ -45,7 +45,7 @@ def test_an_address_that_is_none_is_that_of_a_foreign_page(client: httpx.Client,
 )
 def test_variables_that_are_no_object_are_a_bad_request(client: httpx.Client, path: str, body: Any) -> None:
     found = client.post(path, json=body)
-    assert (found.status_code, "is no object" in found.text) == (400, True)
+    assert (found.status_code, "is not an object" in found.text) == (400, True)
 
 
 def test_records_are_not_appended_to_what_a_query_writes(client: httpx.Client) -> None:
@@ -126,7 +126,7 @@ def test_work_sees_that_its_time_is_over() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "told"),
     [
-        (KeyError("secret"), 500, "an internal error of Potok: KeyError"),
+        (KeyError("secret"), 500, "internal error in Potok: KeyError"),
         (OSError(24, "Too many open files"), 503, "ulimit"),
     ],
 )

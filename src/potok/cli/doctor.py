@@ -163,7 +163,7 @@ def check_directory(directory: Path) -> Iterator[Finding]:
         hint = "choose another directory with --broker file:DIRECTORY or POTOK_BROKER"
         yield Finding("data", "fail", f"{directory} cannot be written", hint)
     free = shutil.disk_usage(standing).free
-    hint = "" if free >= GIGABYTE else "free some space, or put the data elsewhere with POTOK_BROKER=file:DIRECTORY"
+    hint = "" if free >= GIGABYTE else "free some space, or choose another directory with POTOK_BROKER=file:DIRECTORY"
     status = "ok" if free >= GIGABYTE else "warn" if free >= GIGABYTE // 10 else "fail"
     yield Finding("disk", status, f"{show_bytes(free)} free", hint)
 

@@ -10,7 +10,7 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    # An exception raised during an import may be replaced or swallowed. Nothing has started, so exit at once.
+    # An exception raised during an import may be replaced or swallowed. Nothing has started, so exit immediately.
     signal.signal(signal.SIGINT, _leave)
     from potok.cli.main import app
 

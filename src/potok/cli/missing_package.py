@@ -8,7 +8,7 @@ from pathlib import Path
 from potok.errors import SetupError
 from potok.extras import ExtraMissing, extra_of
 
-HINT = "install Potok again: make setup in a clone, pip install --upgrade potok elsewhere"
+HINT = "install Potok again: make setup in a clone, otherwise pip install --upgrade potok"
 
 _OWN_PACKAGE = Path(__file__).parents[1]
 

@@ -52,7 +52,7 @@ def serve(
     ] = 512 << 20,
     query: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Serve only the tables of this query of a program; it runs elsewhere."),
+        typer.Option(metavar="NAME", help="Serve only the tables of this query of a program; another process runs it."),
     ] = None,
     state: Annotated[str | None, typer.Option(metavar="URL", help="State URL of new queries (POTOK_STATE).")] = None,
     functions: Functions = None,
@@ -148,7 +148,7 @@ def _serve_queries(
 
 
 def _begin(database: Database, script: Path) -> None:
-    """Carry out the first statements of a catalog. If one fails, those before it stay, as they would at a prompt."""
+    """Execute the initial statements of an empty catalog. If one fails, those before it stay, as at a prompt."""
     from potok.cli.prompt.display import Drawn
     from potok.cli.prompt.local import Here
     from potok.cli.prompt.script import Script, check_ends

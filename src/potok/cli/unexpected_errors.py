@@ -20,7 +20,7 @@ class InternalError(QueryError):
 
 
 class NotText(SetupError):
-    """A command-line argument that is not UTF-8."""
+    """A command-line argument is not UTF-8."""
 
     def __init__(self, error: UnicodeEncodeError) -> None:
         super().__init__(
@@ -33,9 +33,9 @@ def unexpected(error: Exception) -> PotokError | None:
     if not is_internal(error):
         return None
     if isinstance(error, OSError | MemoryError) and is_of_machine(error):
-        return MachineError("the command was at work", error)
+        return MachineError("the command was running", error)
     if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):
-        return MachineError("the command was at work", OSError(errno.ELOOP, str(error)))
+        return MachineError("the command was running", OSError(errno.ELOOP, str(error)))
     if isinstance(error, UnicodeEncodeError) and error.reason == "surrogates not allowed":
         return NotText(error)
     return InternalError(error)

@@ -126,9 +126,7 @@ def _check_topics(statement: ast.Statement, catalog: Catalog) -> None:
         source = catalog.sources.get(relation.name)
         if source is not None and source.stored_table is not None and not source.topic:
             hint = f'write them to a topic: app.Table("{source.stored_table.table}", ..., changelog_topic=True)'
-            raise Refused(
-                f"the changes of table {quoted(source.name)} are not written down", hint=hint, location=relation.at
-            )
+            raise Refused(f"table {quoted(source.name)} has no changelog topic", hint=hint, location=relation.at)
 
 
 class Statements:

@@ -28,7 +28,7 @@ class AnswerSize:
         return map(self.add, in_time(parts))
 
     def fragment(self, make: Callable[[], Any]) -> orjson.Fragment:
-        """What is made, as JSON that is to stand in a larger one. Parts that were counted on the way count once."""
+        """Return JSON that becomes part of a larger document. Parts that were already counted count once."""
         before = self.size
         data = dump(make())
         self.size = before

@@ -28,7 +28,7 @@ from potok.version import __version__
 
 ABOUT = """
 Tables, streams and queries of one database. Errors are `application/problem+json`, with a `hint`.
-The REST API of ksqlDB is served beside this one: `/ksql`, `/query`, `/query-stream`, `/inserts-stream`,
+The REST API of ksqlDB is served as well: `/ksql`, `/query`, `/query-stream`, `/inserts-stream`,
 `/close-query`, `/info`, `/healthcheck`, `/status`, `/clusterStatus`, `/ws/query`.
 """
 
@@ -42,13 +42,13 @@ def create_app(
     pages: Sequence[Page] = (),
     files: Sequence[Files] = (),
 ) -> FastAPI:
-    """An application over a database, which stays open when the application ends.
+    """Create the application over a database, which stays open when the application ends.
 
     Args:
-        tokens: Who may do what; without any, whoever is on this machine may do everything.
-        origins: Sites whose pages may call this one from a browser.
-        pages: Those of a program; they come before all other paths.
-        files: Those of a program; they come last.
+        tokens: Tokens and their scopes; without any, clients on this machine may do everything.
+        origins: Sites whose pages may call this server from a browser.
+        pages: Pages of a program, matched before all other paths.
+        files: Files of a program, matched last.
     """
     limits = limits or Limits()
     site = Site(database, limits)

@@ -22,14 +22,14 @@ from potok.statements.database import Database
 
 
 class Site:
-    """A database, and the work that is done on it for clients."""
+    """A database and the work on it for clients."""
 
     def __init__(self, database: Database, limits: Limits) -> None:
         self.database, self.limits = database, limits
         self.work = Work(database, limits)
         most_bodies = max(limits.bodies_bytes, limits.body_bytes)
         self.bodies = HeldBytes(most_bodies, min(max(limits.connection_bytes, limits.body_bytes), most_bodies))
-        """Bodies of requests that are not answered yet, and lines of those that stream rows in."""
+        """Bodies of unanswered requests, and lines of requests that stream rows."""
         self.unsent = HeldBytes(max(limits.unsent_bytes, limits.answer_bytes), limits.answer_bytes)
         """Computed and unsent responses."""
         self.pushes = Pushes(limits.push_queries)
@@ -62,14 +62,14 @@ _ASKED_FOR = ("sql", "ksql", "properties", "streamsProperties", "variables", "se
 
 
 async def json_body(request: Request) -> dict[str, Any]:
-    """The JSON object that a request carries, whatever it calls itself."""
+    """Return the JSON object in the body of a request, whatever its content type."""
     found = json_object(await request.body())
-    # What nobody asks for is not kept while the request is answered.
+    # Unused fields are not kept while the request is processed.
     return {name: found[name] for name in _ASKED_FOR if name in found}
 
 
 MOST_NESTED = 250_000
-"""Arrays and objects in a body: each takes twenty times its characters, and all others wait until they are read."""
+"""Maximum number of arrays and objects in a body: each takes twenty times its characters, and parsing blocks."""
 
 
 def json_object(text: bytes | str) -> dict[str, Any]:
@@ -79,9 +79,11 @@ def json_object(text: bytes | str) -> dict[str, Any]:
     try:
         found = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is no JSON: {error}", hint='send a JSON object, such as {"sql": "..."}') from error
+        raise BadRequest(
+            f"the body is not JSON: {error}", hint='send a JSON object, for example {"sql": "..."}'
+        ) from error
     if not isinstance(found, dict):
-        raise BadRequest("the body is no JSON object", hint='send one, such as {"sql": "..."}')
+        raise BadRequest("the body is not a JSON object", hint='send, for example, {"sql": "..."}')
     return found
 
 
@@ -89,7 +91,7 @@ def object_of(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the object under a name; empty if missing."""
     found = body.get(name) or {}
     if not isinstance(found, dict):
-        raise BadRequest(f'"{name}" is no object', hint=f'write {{"{name}": {{"name": "value"}}}}')
+        raise BadRequest(f'"{name}" is not an object', hint=f'write {{"{name}": {{"name": "value"}}}}')
     return found
 
 

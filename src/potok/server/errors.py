@@ -5,12 +5,12 @@ ServingError
 ├── NotAllowed           a token without the scope that a request needs
 ├── ForeignPage          a browser request on behalf of another site
 ├── BadRequest           a body or a parameter that cannot be read
-├── NotThere             a path that names nothing
+├── NotThere             a path that does not exist
 ├── BodyTooLarge, HeadTooLarge, TooManyRows, AnswerTooLarge, TooLong, TooSlow, TooManyPushes, OutOfMemory,
 │   Busy                 a limit was reached
-├── KeyUsedBefore        an idempotency key that came with other records
+├── KeyUsedBefore        an idempotency key that was used for other records
 ├── NoChanges            a table without a changelog topic
-├── WrongMethod          a page that does not take the method of a request
+├── WrongMethod          a page that does not support the method of a request
 ├── PageFailed           a page that raised
 └── OpenToAll, BadTokens    a server that must not start
 """
@@ -21,7 +21,7 @@ from potok.errors import PotokError, SetupError
 
 
 class ServingError(PotokError):
-    """`status` is that of HTTP; `retry_after_s` tells a client when to send its request again, 0 if that is no help."""
+    """An error with its HTTP `status`; `retry_after_s` is sent as `Retry-After`, 0 if a retry does not help."""
 
     status = 400
     retry_after_s = 0
@@ -33,8 +33,8 @@ class InternalError(ServingError):
     status = 500
 
     def __init__(self, kind: str) -> None:
-        hint = "the log of the server has it in full: report that, with the request"
-        super().__init__(f"an internal error of Potok: {kind}", hint=hint)
+        hint = "report this bug with the request and the details in the server's log"
+        super().__init__(f"internal error in Potok: {kind}", hint=hint)
 
 
 class NoToken(ServingError):
@@ -42,7 +42,7 @@ class NoToken(ServingError):
 
     def __init__(self) -> None:
         hint = 'send the header "Authorization: Bearer <token>", or a user name and the token as password'
-        super().__init__("this server answers only with a token", hint=hint)
+        super().__init__("the server requires a token", hint=hint)
 
 
 class NotAllowed(ServingError):
@@ -61,7 +61,7 @@ class ForeignPage(ServingError):
 
     def __init__(self, what: str) -> None:
         hint = "call the server by its own address; pages of other sites need potok serve --cors <origin>"
-        super().__init__(f"requests from {what} are not answered", hint=hint)
+        super().__init__(f"requests from {what} are rejected", hint=hint)
 
 
 class BadRequest(ServingError):
@@ -77,30 +77,30 @@ class BodyTooLarge(ServingError):
 
     def __init__(self, limit: int) -> None:
         hint = "send it in parts, or start the server with a larger limit"
-        super().__init__(f"the body of a request has at most {limit:,} bytes here", hint=hint)
+        super().__init__(f"the body of the request exceeds the limit of {limit:,} bytes", hint=hint)
 
 
 class TooManyRows(ServingError):
     status = 400
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"the answer has more than {limit:,} rows", hint="write LIMIT, or ask for a part of the keys")
+        super().__init__(f"the response has more than {limit:,} rows", hint="write LIMIT, or select fewer keys")
 
 
 class AnswerTooLarge(ServingError):
     status = 400
 
     def __init__(self, limit: int) -> None:
-        hint = "write LIMIT, ask for a part of the keys or for fewer columns"
-        super().__init__(f"the answer has more than {limit:,} bytes", hint=hint)
+        hint = "write LIMIT, or select fewer keys or columns"
+        super().__init__(f"the response has more than {limit:,} bytes", hint=hint)
 
 
 class TooLong(ServingError):
     status = 503
 
     def __init__(self, seconds: float) -> None:
-        hint = "ask for less: a key, a range of keys, a LIMIT"
-        super().__init__(f"the answer took longer than {seconds:g} seconds", hint=hint)
+        hint = "select less: a key, a range of keys, a LIMIT"
+        super().__init__(f"the response took longer than {seconds:g} seconds", hint=hint)
 
 
 class OutOfMemory(ServingError):
@@ -108,8 +108,8 @@ class OutOfMemory(ServingError):
     retry_after_s = 5
 
     def __init__(self) -> None:
-        hint = "ask for less: a key, a LIMIT, shorter values"
-        super().__init__("the memory of the server does not suffice for this statement", hint=hint)
+        hint = "select less: a key, a LIMIT, shorter values"
+        super().__init__("the server does not have enough memory for this statement", hint=hint)
 
 
 class Busy(ServingError):
@@ -117,15 +117,15 @@ class Busy(ServingError):
     retry_after_s = 1
 
     def __init__(self) -> None:
-        super().__init__("the server has too many requests at this moment", hint="send it again later")
+        super().__init__("the server is processing too many requests", hint="send it again later")
 
 
 class HeadTooLarge(ServingError):
     status = 431
 
     def __init__(self, limit: int) -> None:
-        hint = "send shorter headers, and what is long in the body"
-        super().__init__(f"the first line and the headers of a request have at most {limit:,} bytes here", hint=hint)
+        hint = "send shorter headers, and long values in the body"
+        super().__init__(f"the request line and the headers exceed the limit of {limit:,} bytes", hint=hint)
 
 
 class TooSlow(ServingError):
@@ -135,8 +135,8 @@ class TooSlow(ServingError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"nothing was taken for {seconds:g} seconds, so no more is sent",
-            hint="ask again; a feed goes on behind the last event that its Last-Event-ID names",
+            f"the client accepted no data for {seconds:g} seconds",
+            hint="connect again; a feed resumes after the event that Last-Event-ID names",
         )
 
 
@@ -145,8 +145,8 @@ class TooManyPushes(ServingError):
     retry_after_s = 5
 
     def __init__(self, limit: int) -> None:
-        hint = "end one of them: close its connection, or POST /close-query"
-        super().__init__(f"{limit} push queries are open already, and no more are allowed here", hint=hint)
+        hint = "close one of them: close its connection, or POST /close-query"
+        super().__init__(f"the limit of {limit} open push queries is reached", hint=hint)
 
 
 class KeyUsedBefore(ServingError):
@@ -154,7 +154,7 @@ class KeyUsedBefore(ServingError):
 
     def __init__(self, key: str) -> None:
         hint = "choose another key for other records"
-        super().__init__(f'the idempotency key "{key}" came with other records before', hint=hint)
+        super().__init__(f'the idempotency key "{key}" was used for other records', hint=hint)
 
 
 class NoChanges(ServingError):
@@ -162,14 +162,14 @@ class NoChanges(ServingError):
 
     def __init__(self, table: str) -> None:
         hint = f'write them to a topic: app.Table(..., changelog_topic="{table.lower()}-changes")'
-        super().__init__(f"the changes of table {table} are not written down", hint=hint)
+        super().__init__(f"table {table} has no changelog topic", hint=hint)
 
 
 class WrongMethod(ServingError):
     status = 405
 
     def __init__(self, method: str, path: str, methods: list[str]) -> None:
-        super().__init__(f"{path} does not take {method}", hint=f"it takes {', '.join(methods)}")
+        super().__init__(f"{path} does not support {method}", hint=f"use {', '.join(methods)}")
 
 
 class PageFailed(ServingError):
@@ -184,7 +184,7 @@ class OpenToAll(SetupError):
 
     def __init__(self, host: str) -> None:
         super().__init__(
-            f'without tokens a server listens on this machine alone, not on "{host}"',
+            f'a server without tokens cannot listen on "{host}"',
             hint="write a tokens.toml and pass --tokens tokens.toml, set POTOK_TOKENS, or listen on 127.0.0.1",
         )
 

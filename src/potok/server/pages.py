@@ -1,4 +1,4 @@
-"""Pages of a program: paths of its own, answered by its own functions, behind the same guard as everything else."""
+"""Pages of a program: its own paths and handlers, behind the same guard as all other paths."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ class Files(Protocol):
 
 
 class PageRoute(BaseRoute):
-    """One page. It answers in an event loop of its program's, so that one which blocks stops nobody but the program (a
-    row of a million under load takes 4 ms that way, p99). Its path is compared before it is decoded, so that a part may
-    hold a slash as `%2F`."""
+    """Route of one page. The handler runs in the event loop of the program, so that one that blocks delays only the
+    program (a row of a million under load takes 4 ms that way, p99). The path is compared before it is decoded, so
+    that a part may contain a slash as `%2F`."""
 
     def __init__(self, page: Page) -> None:
         self.path, self._page = page.path, page
@@ -76,7 +76,7 @@ class PageRoute(BaseRoute):
         self._pattern = re.compile(pattern_of(page.path))
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        # What is open to all is the server's: a page there would answer without a token.
+        # Public paths belong to the server: a page there would respond without a token.
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             return Match.NONE, {}
         found = self._pattern.fullmatch(_raw_path(scope))
@@ -118,18 +118,18 @@ class PageRoute(BaseRoute):
 
 
 def _response(made: Answer) -> Response:
-    """Raise `ValueError` for what cannot be sent: the client would see a broken connection instead of a failed page."""
+    """Raise `ValueError` for an invalid response, which would otherwise break the connection."""
     if not 200 <= made.status <= 599:
-        raise ValueError(f"{made.status} is not the status of an answer")
+        raise ValueError(f"{made.status} is not the status of a response")
     response = Response(made.body, made.status, dict(made.headers), media_type=made.content_type)
     for name, value in response.raw_headers:
         if not _HEADER_NAME.fullmatch(name) or _BREAKS.search(value):
-            raise ValueError(f"the header {name!r} of the answer cannot be sent")
+            raise ValueError(f"the header {name!r} of the response is invalid")
     return response
 
 
 def pattern_of(path: str) -> str:
-    """The pattern of a path as it comes over the wire: `{name}` is one part, `{name:[0-9]+}` what the pattern says."""
+    """Return the pattern of an encoded path: `{name}` is one part, `{name:[0-9]+}` matches the pattern."""
     found, end = "", 0
     for part in _PART.finditer(path):
         found += re.escape(quote(path[end : part.start()], safe=_PLAIN))
@@ -140,7 +140,7 @@ def pattern_of(path: str) -> str:
 
 def _raw_path(scope: Scope) -> str:
     raw = bytes(scope.get("raw_path") or b"").decode("latin-1")
-    # Who looks whether a slash is missing at the end changes the decoded path alone.
+    # The redirect for a missing trailing slash changes only the decoded path.
     return raw if raw and unquote(raw) == scope["path"] else quote(scope["path"], safe=_PLAIN)
 
 
@@ -164,7 +164,7 @@ def _one_file(path: Path) -> Any:
 
 
 class _Readable:
-    """Files for those who may read."""
+    """Serves files to clients with the scope `read`."""
 
     def __init__(self, files: ASGIApp) -> None:
         self._files = files

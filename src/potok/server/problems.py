@@ -26,31 +26,31 @@ _PROBLEM = {
     "type": "object",
     "required": ["type", "title", "status", "detail"],
     "properties": {
-        "type": {"type": "string", "description": "Which error it is: `urn:potok:unknown-name`."},
+        "type": {"type": "string", "description": "Identifies the kind of error: `urn:potok:unknown-name`."},
         "title": {"type": "string"},
         "status": {"type": "integer"},
         "detail": {"type": "string", "description": "What is wrong."},
         "hint": {"type": "string", "description": "What to do instead."},
         "line": {"type": "integer", "description": "Of a statement; from 1 on."},
         "column": {"type": "integer", "description": "Of a statement; from 1 on."},
-        "length": {"type": "integer", "description": "How much of the line is wrong."},
-        "marked": {"type": "string", "description": "The line, with what is wrong in it marked."},
+        "length": {"type": "integer", "description": "Length of the marked part of the line."},
+        "marked": {"type": "string", "description": "The line with the error marked."},
     },
 }
 
 
 def problem_described(description: str, **properties: Any) -> dict[str, Any]:
-    """A problem as OpenAPI describes it, with what it has besides the usual."""
+    """Describe a problem for OpenAPI, with additional fields."""
     schema = {**_PROBLEM, "properties": {**_PROBLEM["properties"], **properties}}  # type: ignore[dict-item]
     return {"description": description, "content": {PROBLEM: {"schema": schema}}}
 
 
-BAD: dict[int | str, dict[str, Any]] = {400: problem_described("A parameter or a body that cannot be read.")}
-NOT_THERE: dict[int | str, dict[str, Any]] = {404: problem_described("Nothing has that name, or that key.")}
+BAD: dict[int | str, dict[str, Any]] = {400: problem_described("An invalid parameter or body.")}
+NOT_THERE: dict[int | str, dict[str, Any]] = {404: problem_described("The name or the key does not exist.")}
 OTHERS: dict[int | str, dict[str, Any]] = {
     "default": problem_described(
-        "Another problem: 401 and 403 without the token that is asked for, 413 for a body that is too large, 503 where "
-        "the answer takes too long, or where the server is busy: with `Retry-After` then."
+        "Another problem: 401 and 403 without the required token, 413 for a body that is too large, 503 if the "
+        "response takes too long, or if the server is busy, with `Retry-After`."
     )
 }
 
@@ -87,7 +87,7 @@ def status_of(error: PotokError) -> int:
 
 
 def problem_of(error: PotokError) -> dict[str, Any]:
-    """RFC 9457, with the hint and, of a statement, the place."""
+    """Return a problem of RFC 9457 with the hint and, for a statement, the position."""
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
     response: dict[str, Any] = {
         "type": f"urn:potok:{words.replace(' ', '-')}",
@@ -104,7 +104,7 @@ def problem_of(error: PotokError) -> dict[str, Any]:
 
 
 def problem_response(error: PotokError, **more: Any) -> Response:
-    """The answer to a request that failed, with `more` than the error says."""
+    """Return the response to a failed request, with additional fields in `more`."""
     return Response(
         dump({**problem_of(error), **more}), status_of(error), _headers(error, "Bearer"), media_type=PROBLEM
     )
@@ -118,21 +118,21 @@ def _headers(error: PotokError, scheme: str) -> dict[str, str]:
 
 
 def refusal_of(error: PotokError, scope: Scope) -> Response:
-    """The same, in the form that clients of the path of a request read."""
+    """Return the error response in the format of the requested path."""
     path = scope["path"]
     is_ksql = path in KSQL_PATHS or path == STATUS or path.startswith(f"{STATUS}/")
     return ksql_response(error) if is_ksql else problem_response(error)
 
 
 async def busy(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer a request that the server has no place for."""
+    """Respond to a request that exceeds the capacity of the server."""
     await refusal_of(Busy(), scope)(scope, receive, send)
 
 
 def ksql_error(
     error: PotokError, *, statement: str | None = None, entities: list[Any] | None = None, code: int | None = None
 ) -> dict[str, Any]:
-    """An error as ksqlDB tells it; with the statement that failed, and what those before it gave."""
+    """Return an error in the format of ksqlDB, with the failed statement and the results of those before it."""
     response: dict[str, Any] = {
         "@type": "generic_error" if statement is None else "statement_error",
         "error_code": code or code_of(error),

@@ -19,28 +19,28 @@ T = TypeVar("T")
 Written = TypeVar("Written", bytes, list[str])
 
 QUIET_S = 5.0
-"""After so long without a row, whoever waits is told that there was none."""
+"""A wait without a row ends after this time with an empty result."""
 
 LOOK_S = 0.02
-"""How often one is looked at that does not say by itself when it has something."""
+"""Polling interval of a push query that does not report new rows."""
 
 THREADS = 4
 
 TAKE_S = 10.0
-"""For so long one may compute what it takes at a time; one that needs longer is ended."""
+"""Time limit of one computation; a push query that exceeds it is closed."""
 
 MOST_BYTES = 128 << 20
-"""Of the values that it may compute with meanwhile."""
+"""Size limit of the values of one computation."""
 
 
 class Follower(Generic[T]):
-    """Takes what comes whenever there is something to take; `wake` may be called from any thread.
+    """Takes rows whenever there are some; `wake` may be called from any thread.
 
-    What was taken counts as held for the client until the next is asked for, or until `close`.
+    Taken rows count as held for the client until the next ones are requested, or until `close`.
 
     Args:
-        take: What there is; nothing where nothing is, None when it is over.
-        size_of: How many bytes of that are kept until they are sent.
+        take: Returns the available rows, possibly none; None at the end.
+        size_of: Returns the number of bytes held until they are sent.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class Follower(Generic[T]):
             self._loop.call_soon_threadsafe(self._something.set)
 
     async def next(self, timeout_s: float) -> T | None:
-        """What there is; whatever `take` gives for nothing if nothing came in time. Raises `Busy` where it is more than
-        there is room for."""
+        """Return the available rows, or the empty result of `take` after the timeout. Raises `Busy` if they exceed the
+        limit of held bytes."""
         self._holding.give_back()
         if not self._something.is_set():
             try:
@@ -77,18 +77,18 @@ class Follower(Generic[T]):
         return found
 
     def _taken(self) -> T | None:
-        # Whoever computes for longer keeps the others from their rows: a few threads are there for all.
+        # All push queries share a few threads, so a long computation delays the others.
         with allowance(most=MOST_BYTES):
             return until(time.monotonic() + TAKE_S, self._take, self._stop)
 
     def close(self) -> None:
-        """Stop what computes, and let go of what was not sent; from the event loop."""
+        """Stop the computation and release unsent rows; call on the event loop."""
         self._stop.ask()
         self._holding.give_back()
 
 
 Write = Callable[[Sequence[Row]], Written]
-"""What rows become, in a thread, on their way to the client."""
+"""Encodes rows in a thread."""
 
 
 class OpenPush(Generic[Written]):
@@ -108,11 +108,11 @@ class OpenPush(Generic[Written]):
         return None if rows is None else self._write(rows)
 
     async def batches(self) -> AsyncIterator[Written]:
-        """Its rows, as they come and as they are written; an empty batch now and then while nothing does. Raises why it
-        was dropped."""
+        """Yield encoded rows as they arrive, and an empty batch from time to time while there are none. Raises the
+        reason if the query was dropped."""
         while (written := await self.follower.next(self._look_s)) is not None:
             if written:
-                self.follower.wake()  # there may be more: only an empty batch says that there is not
+                self.follower.wake()  # there may be more until a batch is empty
             yield written
 
     def close(self) -> None:
@@ -134,11 +134,11 @@ class Pushes:
         self._open: dict[str, OpenPush[Any]] = {}
         self._taken = 0
         self.pool = ThreadPoolExecutor(THREADS, "potok-push")
-        # To close one may mean to wait for the end of a batch, and the others go on meanwhile.
+        # Closing one may wait for the end of a batch; the others continue meanwhile.
         self._closing = ThreadPoolExecutor(1, "potok-push-close")
 
     def reserve(self) -> None:
-        """Take one of the places, before anything is started for it; `release` gives it back."""
+        """Reserve a slot before anything is started; `release` frees it."""
         if self._taken >= self._most:
             raise TooManyPushes(self._most)
         self._taken += 1
@@ -147,30 +147,30 @@ class Pushes:
         self._taken -= 1
 
     def add(self, push: Push, write: Write[Written], holding: Holding) -> OpenPush[Written]:
-        """For a push query that has its place."""
+        """Register a push query whose slot is reserved."""
         opened = OpenPush(push, write, self.pool, holding)
         self._open[opened.query_id] = opened
         return opened
 
     def end(self, opened: OpenPush[Any]) -> None:
-        """Close one and give its place back; harmless if that was done."""
+        """Close a push query and free its slot; idempotent."""
         opened.follower.close()
         if self._open.pop(opened.query_id, None) is not None:
             self.release()
         self._close_later(opened)
 
     def close(self, query_id: str) -> bool:
-        """End the one of this id, for all that its client still waits; False if there is none."""
+        """End the push query of this id, although its client still waits; return False if there is none."""
         found = self._open.get(query_id)
         if found is not None:
             self._close_later(found)
         return found is not None
 
     def _close_later(self, opened: OpenPush[Any]) -> None:
-        """To close one may mean to remove a query between two batches, so nobody waits for it."""
+        """Close a push query without waiting: it may have to remove a query between two batches."""
         try:
             self._closing.submit(opened.close)
-        except RuntimeError:  # the server ends, and has no threads left for that
+        except RuntimeError:  # the server is shutting down, and its threads have ended
             opened.close()
 
     @property

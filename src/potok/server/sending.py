@@ -12,14 +12,14 @@ from potok.server.access.held_bytes import Connection, Holding
 from potok.server.problems import refusal_of
 
 PIECE = 64 << 10
-"""So much is handed over at a time. Answers up to this size are not counted: transports hold as much of each."""
+"""Size of a piece. Responses up to this size are not counted: transports buffer as much of each."""
 
 
 class Sending:
-    """Sends one answer. Where there is no room for it, a refusal is sent instead.
+    """Sends one response, or an error if the limit of held bytes is reached.
 
-    The next piece is handed over when the client has taken enough of those before it: that is what `send` of both
-    protocols waits for.
+    The next piece is sent when the client has received enough of the previous ones: `send` of both protocols waits for
+    that.
     """
 
     __slots__ = ("_head", "_is_refused", "_receive", "_scope", "_send", "holding")
@@ -32,7 +32,7 @@ class Sending:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             if _is_large(message):
-                # Its body comes right behind it, and may have to be refused.
+                # The body follows, and may exceed the limit.
                 self._head = message
                 return
         elif self._is_refused:
@@ -57,7 +57,7 @@ class Sending:
             more = message.get("more_body", False) or not is_last
             await self._send({"type": "http.response.body", "body": piece, "more_body": more})
             if not is_last:
-                # Only then does a transport say that it has enough; and others have their turn.
+                # Only then does a transport report that its buffer is full; and other tasks get to run.
                 await asyncio.sleep(0)
             self.holding.give_back(len(piece))
 
@@ -72,7 +72,7 @@ def connection_of(scope: Scope) -> Connection:
 
 
 def in_pieces(body: bytes) -> Iterator[tuple[bytes, bool]]:
-    """The pieces of a body, each with whether it is the last; one that is empty if the body is."""
+    """Yield the pieces of a body, each with whether it is the last; an empty body has one empty piece."""
     if len(body) <= PIECE:
         yield body, True
         return

@@ -27,7 +27,7 @@ class CannotListen(SetupError):
     """The address is not available on this machine, or in use."""
 
     def __init__(self, host: str, port: int, why: str) -> None:
-        hint = "pick another one with --port, or 0 for any that is free"
+        hint = "choose another one with --port, or 0 for any free port"
         super().__init__(f"cannot listen on {host} port {port}: {why}", hint=hint)
 
 
@@ -38,11 +38,11 @@ class Server:
     ...     print(server.url)
 
     Args:
-        host: Without tokens, an address of this machine alone.
-        port: 0 takes any that is free.
+        host: The address to listen on; without tokens, a loopback address.
+        port: The port to listen on; 0 for any free port.
         origins: Sites whose pages may call this server from a browser; none by default.
-        pages: Those of a program, which it answers itself.
-        files: Those of a program.
+        pages: Pages of a program, which it serves itself.
+        files: Files of a program.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Server:
         return f"http://{host}:{self.port}"
 
     def start(self) -> None:
-        """Begin to answer, in a thread. The port takes connections from the time this object exists."""
+        """Start serving in a thread. The port accepts connections from the construction of this object."""
         # Request threads share the interpreter with the batches; the default switch interval of 5 ms is too long.
         sys.setswitchinterval(min(SWITCH_S, sys.getswitchinterval()))
         self._thread.start()
@@ -116,7 +116,7 @@ class Server:
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
-    # A port whose last connections still wait to die can be used again; one that someone listens on cannot.
+    # A port with connections in TIME_WAIT can be reused; one that another process listens on cannot.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))

@@ -14,14 +14,14 @@ log = logging.getLogger(__name__)
 
 
 LINGER_S = 300.0
-"""How long the reason why a client was dropped waits to be taken. Nothing is kept for the client meanwhile."""
+"""Time for a dropped client to receive the reason. Nothing else is held for the client meanwhile."""
 
 
 class Streamed:
     """A response whose pieces come from an iterator.
 
-    A client that takes nothing for `stall_seconds` is given `dropped` as its last piece. `on_end` is called however it
-    ends, and may be called twice.
+    A client that accepts nothing for `stall_seconds` gets `dropped` as its last piece. `on_end` is always called at the
+    end, possibly twice.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Streamed:
                     self._on_end()
                     await sent(send({"type": "http.response.body", "body": self._dropped}), LINGER_S)
                     return
-        self._on_end()  # before the client knows: whoever asks again at once finds the place free
+        self._on_end()  # before the client knows, so that a client that reconnects immediately finds a free slot
         await sent(send({"type": "http.response.body", "body": b""}), patience_s)
 
 
@@ -66,7 +66,7 @@ async def sent(sending: Awaitable[None], patience_s: float) -> bool:
         async with asyncio.timeout(patience_s):
             await sending
     except (TimeoutError, OSError):
-        log.info("a client took nothing for %g seconds, and is dropped", patience_s)
+        log.info("dropping a client that accepted nothing for %g seconds", patience_s)
         return False
     return True
 

@@ -63,7 +63,7 @@ class StateDoesNotFit(TopologyError):
         reasons = "; ".join(f'"{change.step}": {change.what}' for change in changes)
         super().__init__(
             f'the state of query "{query}" does not fit this topology: {reasons}',
-            hint="give the changed step another name=, or the query another name, and its state is rebuilt",
+            hint="give the changed step another name=, or the query another name, to rebuild its state",
         )
 
 

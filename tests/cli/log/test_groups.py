@@ -77,7 +77,7 @@ def test_a_group_is_shown_partition_by_partition(potok, log) -> None:
     assert sorted(row["lag"] for row in shown["partitions"]) == [0, 5]
     assert [member["partitions"] for member in shown["members"]] == [["orders:0", "orders:1"]]
     assert all(row["member"] == shown["members"][0]["client"] for row in shown["partitions"])
-    assert "1 living member, 5 records waiting" in text.err
+    assert "1 live member, 5 records waiting" in text.err
     assert "committed" in text.out
 
 

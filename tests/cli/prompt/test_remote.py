@@ -122,9 +122,9 @@ def test_a_token_is_sent_and_without_it_nothing_is_answered(database: Database) 
     with Server(database, port=0, tokens=tokens) as server:
         (listed,) = run(Remote(server.url, "0123456789abcdef"), "SHOW STREAMS;")
         assert isinstance(listed, Rows)
-        with pytest.raises(ServerRefused, match="only with a token"):
+        with pytest.raises(ServerRefused, match="requires a token"):
             run(Remote(server.url, None), "SHOW STREAMS;")
-        with pytest.raises(ServerRefused, match="only with a token"):
+        with pytest.raises(ServerRefused, match="requires a token"):
             run(Remote(server.url, None), "PRINT orders;")
 
 

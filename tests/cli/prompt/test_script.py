@@ -86,12 +86,12 @@ def test_a_script_runs_another_and_an_error_there_names_that_one(tmp_path: Path)
 def test_a_script_that_runs_itself_ends(tmp_path: Path) -> None:
     path = tmp_path / "again.sql"
     path.write_text(f"RUN SCRIPT '{path}';")
-    with pytest.raises(Refused, match="run one another"):
+    with pytest.raises(Refused, match="nested more than"):
         Script(Recorded(), Shown(), settles=False).run(path.read_text())
 
 
 def test_a_script_that_is_not_there_is_an_error_with_a_place() -> None:
-    with pytest.raises(Refused, match="cannot be read") as caught:
+    with pytest.raises(Refused, match="cannot read") as caught:
         Script(Recorded(), Shown(), settles=False).run("RUN SCRIPT 'nowhere.sql';")
     assert caught.value.place is not None
 
@@ -141,7 +141,7 @@ def test_variables_hold_for_the_statements_and_scripts_after_them(tmp_path: Path
 
 @pytest.mark.parametrize("text", ["SELECT * FROM t EMIT CHANGES;", "DROP STREAM a; PRINT x;"])
 def test_a_statement_that_keeps_running_is_found_before_anything_happens(text: str) -> None:
-    with pytest.raises(Refused, match="nobody would see"):
+    with pytest.raises(Refused, match="would not be shown"):
         check_ends(text, "init.sql")
     check_ends("SELECT * FROM t; DROP STREAM a;", "init.sql")
 

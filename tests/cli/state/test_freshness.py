@@ -69,7 +69,7 @@ def test_a_query_that_is_starting_says_what_is_missing(log: Broker, query: Prepa
 def test_a_query_at_work_says_what_is_missing(log: Broker, query: Prepared) -> None:
     write_down(log, state="running")
     send(log, 1)
-    assert freshness(log, "shop") == 'query "shop" is at work, 1 record is not in its tables yet'
+    assert freshness(log, "shop") == 'query "shop" is running, 1 record is not in its tables yet'
 
 
 def test_a_query_that_does_not_run_says_so(log: Broker, query: Prepared) -> None:

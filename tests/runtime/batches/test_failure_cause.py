@@ -103,7 +103,7 @@ KeyError: 'x'
 
 def test_what_nobody_meant_to_raise_is_told_as_an_internal_error_with_its_place() -> None:
     told = (
-        "an internal error of Potok (potok/operators/cells/sorted_runs.py, line 236): "
+        "internal error in Potok (potok/operators/cells/sorted_runs.py, line 236): "
         "ValueError: need at least one array to concatenate"
     )
     assert cause_of(RuntimeError(IN_POTOK)) == told

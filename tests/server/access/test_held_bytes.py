@@ -124,7 +124,7 @@ def test_an_answer_is_as_large_as_it_may_be_and_no_larger(shop: Play, path: str,
     with served(shop, answer_bytes=MB) as (_, client):
         found = client.post(path, json=body)
         assert found.status_code == 400
-        assert "the answer has more than 1,048,576 bytes" in found.text
+        assert "the response has more than 1,048,576 bytes" in found.text
 
 
 def test_a_push_query_whose_rows_find_no_room_is_ended_with_the_reason(shop: Play) -> None:

@@ -86,7 +86,7 @@ def test_keys_of_other_types_and_of_several_columns(client: httpx.Client, play: 
     [
         ("/tables/totls/a", 404, "TOTALS"),
         ("/tables/orders/a", 404, "/streams/ORDERS"),
-        ("/tables/totals/a?at=0", 400, "leave out"),
+        ("/tables/totals/a?at=0", 400, "omit"),
         ("/tables/hourly/a?at=noon", 400, "milliseconds"),
         ("/tables/hourly?prefix=a", 400, "POST /sql"),
         ("/tables/totals?prefix=a&from=b", 400, "from and to"),

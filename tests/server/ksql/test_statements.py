@@ -114,7 +114,7 @@ def test_queries_are_sent_to_their_own_address(client: httpx.Client) -> None:
 
 def test_a_script_is_not_read_from_the_disk_of_the_server(client: httpx.Client) -> None:
     told = ksql(client, "RUN SCRIPT '/etc/hostname';", 400)
-    assert "reads no files" in told["message"]
+    assert "does not read files" in told["message"]
 
 
 def test_variables_and_properties_hold_for_one_request(client: httpx.Client) -> None:

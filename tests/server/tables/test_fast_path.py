@@ -75,7 +75,7 @@ def test_a_key_of_the_wrong_type_is_refused_as_by_the_route(asked: Asked, shop: 
     shop.do("CREATE TABLE by_n AS SELECT n, COUNT(*) AS users FROM totals GROUP BY n;")
     status, body = asyncio.run(asked.ask("/tables/by_n/seven"))
     assert status == 400
-    assert b"is no BIGINT" in body
+    assert b"is not a BIGINT" in body
     assert asked.handed_on == []
 
 

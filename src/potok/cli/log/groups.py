@@ -161,7 +161,7 @@ def _print_members(group: GroupDescription, partitions: list[dict[str, Any]]) ->
     print_table(fields, ([_or_dash(row[field]) for field in fields] for row in partitions))
     lag = sum(row["lag"] or 0 for row in partitions)
     count = len(group.members)
-    living = "no living member" if count == 0 else "1 living member" if count == 1 else f"{count} living members"
+    living = "no live member" if count == 0 else "1 live member" if count == 1 else f"{count} live members"
     note(f'group "{group.group}": {living}, {lag:,} record{"" if lag == 1 else "s"} waiting')
 
 

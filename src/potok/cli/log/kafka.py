@@ -99,7 +99,7 @@ def _summary(found: ServerStatus, server: KafkaServer, *, ready: bool = True) ->
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """Show progress: one line that changes on a terminal; elsewhere, every tenth of similar lines."""
+    """Show progress: on a terminal as one line that changes, otherwise as every tenth of similar lines."""
     if sys.stderr.isatty():
         with console(stderr=True).status("") as shown:
             yield shown.update

@@ -91,7 +91,7 @@ def create(
         print_json(description(found) | {"created": not there})
         return
     count = len(found.partitions)
-    note(f'topic "{topic}" is there, with {count} partition{"s" if count > 1 else ""}')
+    note(f'topic "{topic}" exists, with {count} partition{"s" if count > 1 else ""}')
 
 
 @app.command()

@@ -1,1 +1,1 @@
-"""SQL at the keyboard: what is typed, where it is carried out, and how results are shown."""
+"""The SQL prompt: input, execution in this process or on a server, and display of results."""

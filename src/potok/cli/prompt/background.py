@@ -1,4 +1,4 @@
-"""Work in a thread of its own: a module that imports nothing else, so that a prompt to a server is there at once."""
+"""Run a function in a background thread. Imports nothing else, so that a prompt to a server starts quickly."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_background(work: Callable[[], T]) -> Future[T]:
-    """The result of a function that runs in a thread which nobody has to wait for."""
+    """The result of a function that runs in a daemon thread."""
     future: Future[T] = Future()
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Values of a result as the text of a cell."""
+"""Render the values of a result as the text of cells."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NULL: Final = "NULL"
 
 
 class CellWriter:
-    """The rows of one result as texts. What JSON writes as text stands there as it is, everything else as JSON."""
+    """Render the rows of a result: strings unquoted, everything else as JSON."""
 
     def __init__(self, columns: Sequence[ResultColumn]) -> None:
         self.headings = [printable(column.name) for column in columns]
@@ -22,7 +22,7 @@ class CellWriter:
         self._writer = RowWriter(columns)
 
     def cells(self, row: Row) -> list[str | None]:
-        """None is a NULL, which is not the text "NULL"."""
+        """Return None for NULL, to distinguish it from the text "NULL"."""
         return [None if value is None else cell_of(value) for value in self._writer.values(row)]
 
 
@@ -30,12 +30,12 @@ def cell_of(value: Any) -> str:
     if isinstance(value, str):
         return printable(value)
     text = dump(value).decode()
-    # Decimals are fragments of JSON, and whatever JSON has no form for is a text by then.
+    # Decimals are JSON fragments; values without a JSON form have already been converted to text.
     return printable(json.loads(text)) if text.startswith('"') else printable(text)
 
 
 def printable(text: str) -> str:
-    """On one line, and without what could steer the terminal."""
+    """Return the text on one line, with control characters escaped."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

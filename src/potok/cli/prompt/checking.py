@@ -1,4 +1,4 @@
-"""`potok sql --check`: all that is wrong with scripts, and nothing carried out."""
+"""`potok sql --check`: report all errors of scripts without executing them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from potok.statements.session import SqlSession
 
 
 def check_scripts(settings: Settings, scripts: Sequence[tuple[str, str]], *, as_json: bool) -> int:
-    """How many mistakes there are in scripts, given as name and text. Each is checked against the catalog of the log
-    as it is, or against an empty one where there is no log."""
+    """Return the number of errors in scripts, given as name and text. Each is checked against the current catalog of
+    the log, or against an empty one if there is no log."""
     wrong = 0
     with _looked_at(settings) as database:
         for name, text in scripts:
@@ -33,13 +33,13 @@ def check_scripts(settings: Settings, scripts: Sequence[tuple[str, str]], *, as_
                     if (known := database.catalog.sources)
                     else ""
                 )
-                note(f"{name}: nothing is wrong{against}")
+                note(f"{name}: no errors{against}")
     return wrong
 
 
 @contextmanager
 def _looked_at(settings: Settings) -> Iterator[Database]:
-    """Whoever only looks leaves no directory behind where there is none."""
+    """Open the log without creating its directory."""
     if log_exists(settings.broker):
         with Database(open_broker(settings.broker, settings), settings, runs=False) as database:
             yield database

@@ -1,4 +1,4 @@
-"""How results are shown: tables for people, one JSON document for each result for scripts."""
+"""Show results: as tables for people, as one JSON document per result for scripts."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from potok.statements.results import Done, Push, ResultColumn, Row, Rows
 
 
 class Display(Protocol):
-    """What is said of each statement that was carried out."""
+    """Show the results of executed statements."""
 
     def done(self, text: str, result: Done) -> None: ...
 
     def rows(self, text: str, result: Rows) -> None: ...
 
     def push(self, text: str, result: Push, *, as_lines: bool) -> PushDisplay:
-        """`as_lines` is for results that are texts already, as PRINT has them."""
+        """Open a display for rows; `as_lines` prints them as plain lines, as PRINT does."""
         ...
 
 
 class PushDisplay(Protocol):
-    """Shows rows while they come."""
+    """Shows rows as they arrive."""
 
     def add(self, rows: Sequence[Row]) -> None: ...
 
@@ -37,7 +37,7 @@ class PushDisplay(Protocol):
 
 
 class Drawn:
-    """For people: results go to stdout, what happened to stderr."""
+    """Display for people: results on stdout, messages on stderr."""
 
     def done(self, text: str, result: Done) -> None:
         note(printable(result.message))
@@ -59,12 +59,12 @@ class Drawn:
 
     def push(self, text: str, result: Push, *, as_lines: bool) -> PushDisplay:
         if sys.stdout.isatty():
-            note("Ctrl-C ends it")
+            note("Ctrl-C stops the query")
         return DrawnLines() if as_lines else DrawnPush(result.columns)
 
 
 class DrawnPush:
-    """A table that grows."""
+    """A table that grows as rows arrive."""
 
     def __init__(self, columns: Sequence[ResultColumn]) -> None:
         out = console()
@@ -80,13 +80,13 @@ class DrawnPush:
 
     def end(self, *, interrupted: bool) -> None:
         if interrupted and sys.stdout.isatty():
-            sys.stdout.write("\r")  # the terminal has written ^C
+            sys.stdout.write("\r")  # the terminal has printed ^C
         self._grid.end()
         note(f"{counted(self._rows, 'row')}; the query has ended")
 
 
 class DrawnLines:
-    """Texts as they are, one on a line."""
+    """Plain text, one row per line."""
 
     def __init__(self) -> None:
         self._lines = 0
@@ -102,8 +102,8 @@ class DrawnLines:
 
 
 class Objects:
-    """For scripts: a line holds a whole result. Of a push query the first line tells the columns, each other one a
-    row."""
+    """Display for scripts: each line is a whole result. The first line of a push query lists the columns, every other
+    line is a row."""
 
     def done(self, text: str, result: Done) -> None:
         document: dict[str, Any] = {"statement": text, "message": result.message}

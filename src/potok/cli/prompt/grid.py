@@ -1,4 +1,4 @@
-"""Rows drawn as a table that fits the terminal, all at once or as they come."""
+"""Draw rows as a table that fits the terminal, all together or as they arrive."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from potok.cli.prompt.cells import NULL
 Cells = Sequence["str | None"]
 
 ROOM = {True: 10, False: 18}
-"""How wide columns of numbers and of anything else are, where more rows may come."""
+"""Initial widths of numeric and other columns if more rows may follow."""
 
 NULL_STYLE = "dim italic"
 NARROWEST = 6
-"""Columns are folded down to this; if they do not fit even so, each row becomes a list of its columns."""
+"""Minimum width of a wrapped column. If the columns still do not fit, each row is printed as a list of columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """What a table is drawn with: corners and crossings from left to right, top first."""
+    """Characters that draw a table: corners and crossings from left to right, top first."""
 
     top: str
     middle: str
@@ -37,11 +37,11 @@ ASCII = Lines("+++", "+++", "+++", "-", "|")
 
 
 class Grid:
-    """A table whose columns keep the widths that its first rows ask for.
+    """A table whose column widths are determined by its first rows.
 
     Args:
-        width: How many characters a line may have; None for as many as it takes.
-        roomy: Leave room for rows that are longer than the first.
+        width: Maximum number of characters per line; None for no limit.
+        roomy: Leave room for rows that are longer than the first ones.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Grid:
         self.end()
 
     def add(self, rows: Sequence[Cells]) -> None:
-        """Some more rows. The first ones decide how wide the columns are."""
+        """Return the lines of more rows. The first rows determine the column widths."""
         if not self._opened:
             self._opened = True
             self._widths = self._fit(rows)
@@ -87,7 +87,7 @@ class Grid:
             self._rule(self._lines.bottom)
 
     def _fit(self, rows: Sequence[Cells]) -> list[int] | None:
-        """The width of each column; None if there are too many of them for one line."""
+        """Return the width of each column; None if they do not fit on one line."""
         wanted = [
             max(self._least[at], cell_len(heading), *(cell_len(_text(row[at])) for row in rows), 1)
             for at, heading in enumerate(self._headings)
@@ -111,7 +111,7 @@ class Grid:
         self._write(self._painted(ends[0] + ends[1].join(parts) + ends[2], "dim"))
 
     def _line(self, cells: Cells, style: str = "") -> None:
-        """One row: as many lines as its longest cell is folded into."""
+        """Return the lines of one row, as many as its longest cell needs."""
         widths = self._widths or []
         folded = [self._folded(_text(cell), width) for cell, width in zip(cells, widths, strict=True)]
         upright = self._painted(self._lines.upright, "dim")
@@ -125,13 +125,13 @@ class Grid:
             self._write(f"{upright} {f' {upright} '.join(parts)} {upright}")
 
     def _folded(self, text: str, width: int) -> list[str]:
-        """Between words if there are any, else anywhere."""
+        """Wrap between words if possible, otherwise anywhere."""
         if self._width is None or cell_len(text) <= width:
             return [text]
         return [line.plain for line in Text(text).wrap(self._out, width, overflow="fold")]
 
     def _listed(self, row: Cells) -> None:
-        """A row as a list of its columns, where a line cannot hold them."""
+        """Return a row as a list of its columns, for rows that do not fit on a line."""
         longest = max(map(cell_len, self._headings), default=0)
         across, upright = self._lines.across, self._painted(self._lines.upright, "dim")
         self._write(self._painted(f"{across * 2} row {self._rows} ".ljust(self._width or 40, across), "dim"))
@@ -140,8 +140,8 @@ class Grid:
             self._write(f"{name} {upright} {self._painted(_text(cell), NULL_STYLE if cell is None else '')}")
 
     def _painted(self, text: str, style: str) -> str:
-        """The text with the codes of a style around it, if the console has colours. To have it print each line would
-        take ten times as long."""
+        """Wrap the text in the codes of a style if the console has colours. Printing each line through the console
+        takes ten times as long."""
         if not style or not text or self._out.color_system is None:
             return text
         known = self._paint.get((text, style))

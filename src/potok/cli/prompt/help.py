@@ -1,4 +1,4 @@
-"""`help` at the prompt: the statements, and the form of each."""
+"""`help` at the prompt: the statements and their syntax."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ FORMS: Final = {
     "  [[INNER|LEFT|RIGHT|FULL] JOIN source [WITHIN ...] ON condition]\n"
     "  [WINDOW TUMBLING|HOPPING|SESSION (...)] [WHERE condition] [GROUP BY ...] [PARTITION BY ...] [HAVING condition]\n"
     "  [ORDER BY ...] [EMIT CHANGES|FINAL] [LIMIT n];\n"
-    "Without EMIT it reads tables as they are; with it rows come until Ctrl-C.",
+    "Without EMIT, it reads the current tables; with EMIT, it returns rows until Ctrl-C.",
     "SHOW": "SHOW|LIST STREAMS|TABLES|[ALL] TOPICS|QUERIES|FUNCTIONS|TYPES|VARIABLES|PROPERTIES [EXTENDED];",
     "DESCRIBE": "DESCRIBE name [EXTENDED];\nDESCRIBE FUNCTION name;",
     "EXPLAIN": "EXPLAIN statement|query_id;",
     "PRINT": "PRINT topic [FROM BEGINNING] [INTERVAL n] [LIMIT n];",
     "TERMINATE": "TERMINATE|PAUSE|RESUME query_id|ALL;",
     "SET": "SET 'property' = 'value';\nUNSET 'property';\nfor example SET 'auto.offset.reset' = 'latest';",
-    "DEFINE": "DEFINE name = 'value';\nUNDEFINE name;\nstatements after it may say ${name}.",
+    "DEFINE": "DEFINE name = 'value';\nUNDEFINE name;\nlater statements can use ${name}.",
     "RUN SCRIPT": "RUN SCRIPT 'file.sql';",
     "ASSERT": "ASSERT [NOT EXISTS] TOPIC name [WITH (PARTITIONS = n)] [TIMEOUT n SECONDS];",
 }
-"""Statements by the words that `help` knows them by."""
+"""Syntax by the words that `help` accepts."""
 
 COMMANDS: Final = {
-    "help [statement]": "this, or the form of a statement",
-    "output json|table": "how results are shown",
-    "clear": "an empty screen",
-    "exit": "leave; Ctrl-D does the same",
+    "help [statement]": "show this help, or the syntax of a statement",
+    "output json|table": "set the output format",
+    "clear": "clear the screen",
+    "exit": "quit; Ctrl-D does the same",
 }
 
 
@@ -52,7 +52,7 @@ def print_help(about: str) -> None:
     if not found:
         found = difflib.get_close_matches(wanted, FORMS, n=1)
     if not found:
-        out.print(f"nothing is known of {wanted}; there are: {', '.join(FORMS)}", markup=False)
+        out.print(f"no help for {wanted}; topics: {', '.join(FORMS)}", markup=False)
     for name in found:
         out.print(FORMS[name], markup=False)
 
@@ -65,7 +65,5 @@ def _print_overview() -> None:
     out.print("[bold]Commands[/] of this prompt")
     for command, text in COMMANDS.items():
         out.print(f"  {command.ljust(20)} {text}", markup=False)
-    out.print(
-        "[bold]Keys[/]  Tab completes, Enter ends a statement behind its ;, Ctrl-C drops the input or ends a push query"
-    )
-    out.print("SHOW FUNCTIONS; and DESCRIBE FUNCTION name; tell of functions.", markup=False)
+    out.print("[bold]Keys[/]  Tab completes, Enter after ; executes, Ctrl-C discards the input or stops a push query")
+    out.print("SHOW FUNCTIONS; and DESCRIBE FUNCTION name; describe functions.", markup=False)

@@ -1,4 +1,4 @@
-"""Colours for statements while they are typed."""
+"""Highlight statements while they are typed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _STYLED = {"string", "number", "comment", "variable"}
 
 
 class SqlLexer(Lexer):
-    """Colours by what a word is, as far as that can be told before the statement is complete."""
+    """Colour words by their role, as far as it is known before the statement is complete."""
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
         lines = list(split_lines(coloured(document.text)))

@@ -1,4 +1,4 @@
-"""Requests to a server."""
+"""Send requests to a server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONNECT_S = 10.0
 
 
 class NoServer(SetupError):
-    """An address at which nobody answers, or not as a server of Potok does."""
+    """The server does not respond, or is not a Potok server."""
 
     def __init__(self, url: str, why: str) -> None:
         hint = "is it running? potok serve starts one; --server names another"
@@ -27,22 +27,22 @@ class NoServer(SetupError):
 
 
 class ServerRefused(PotokError):
-    """What a server says of a request that has no place in a statement."""
+    """An error of a server that has no position in a statement."""
 
 
 class StatementRefused(SqlError):
-    """What a server says of a statement; its place is one in the text that was sent."""
+    """An error of a server about a statement; its position refers to the text that was sent."""
 
 
 class Answer:
-    """An answer that has begun, and may take any time to end."""
+    """A response that has started and may take any time to end."""
 
     def __init__(self, connection: http.client.HTTPConnection) -> None:
         self._connection, self._socket = connection, connection.sock
         self.response = connection.getresponse()
 
     def interrupt(self) -> None:
-        """End it from another thread than the one that reads, which closes it."""
+        """End the response from another thread; the reading thread closes it."""
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -51,7 +51,7 @@ class Answer:
 
 
 class Http:
-    """One connection for each request: they are few, and a push query needs its own anyway."""
+    """Opens one connection per request: requests are few, and a push query needs its own."""
 
     def __init__(self, url: str, token: str | None) -> None:
         full = url if "://" in url else f"http://{url}"
@@ -69,7 +69,7 @@ class Http:
             self._headers["Authorization"] = f"Bearer {token}"
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The JSON of an answer; raises what the server says is wrong."""
+        """Return the JSON of a response; raises the error that the server reports."""
         answer = self.open(path, body, "application/json")
         try:
             return json.loads(answer.response.read(), parse_float=Decimal)
@@ -79,7 +79,7 @@ class Http:
             answer.close()
 
     def open(self, path: str, body: Mapping[str, Any], accept: str) -> Answer:
-        """An answer that has begun; whoever opens it closes it."""
+        """Return a response that has started; the caller closes it."""
         kind = http.client.HTTPSConnection if self._secure else http.client.HTTPConnection
         connection = kind(self._host, self._port, timeout=CONNECT_S)
         try:
@@ -103,15 +103,15 @@ def _port(url: str, port: int | None) -> int:
 
 
 def _refusal(status: int, body: bytes) -> PotokError:
-    """Our own form of an error, or the one that ksqlDB has."""
+    """Parse an error in the format of Potok or of ksqlDB."""
     if status == http.client.UNAUTHORIZED:
-        return ServerRefused("this server answers only with a token", hint="give it with --token, or in POTOK_TOKEN")
+        return ServerRefused("the server requires a token", hint="pass --token, or set POTOK_TOKEN")
     try:
         response = json.loads(body)
     except ValueError:
         response = {}
     if not isinstance(response, dict) or not ("detail" in response or "message" in response):
-        return ServerRefused(f"the server answers with status {status}", hint="is it a server of Potok?")
+        return ServerRefused(f"the server responded with status {status}", hint="is it a Potok server?")
     if "detail" not in response:
         return refusal_of_ksql(response)
     if "line" in response:
@@ -121,6 +121,6 @@ def _refusal(status: int, body: bytes) -> PotokError:
 
 
 def refusal_of_ksql(response: Mapping[str, Any]) -> PotokError:
-    """ksqlDB has no other place for a hint than the message, whose text says it all."""
+    """Split the hint from the message; ksqlDB's error format has no separate field for it."""
     message, _, hint = str(response.get("message", "")).partition("\n  hint: ")
     return ServerRefused(message, hint=hint)

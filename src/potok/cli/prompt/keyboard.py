@@ -1,4 +1,4 @@
-"""The prompt: statements typed over several lines, with completion, colours and a history."""
+"""The interactive prompt: multi-line statements with completion, highlighting and history."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from potok.sql.syntax.parse import is_complete
 PROMPT = "potok> "
 MORE = "  ...> "
 REFRESH_S = 1.0
-"""How often the line on the queries is brought up to date."""
+"""How often the status line of the queries is refreshed."""
 
 
 class Keyboard:
-    """Reads statements from the terminal and has them carried out, until `exit` or Ctrl-D."""
+    """Reads statements from the terminal and executes them, until `exit` or Ctrl-D."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Keyboard:
     def run(self) -> None:
         while True:
             try:
-                # What other threads say, such as a query that fails, goes above the line that is being typed.
+                # Output of other threads, such as the error of a query, is printed above the input line.
                 with patch_stdout(raw=True):
                     text = self._session.prompt([("class:prompt", PROMPT)])
             except KeyboardInterrupt:
@@ -78,7 +78,7 @@ class Keyboard:
                 return
 
     def _answer(self, text: str) -> bool:
-        """Carry out what was typed; False to leave."""
+        """Execute the input; return False to quit."""
         command, _, rest = text.strip().rstrip(";").partition(" ")
         if command.upper() in ("EXIT", "QUIT"):
             return False
@@ -91,7 +91,7 @@ class Keyboard:
         except PotokError as error:
             print_error(error)
         except KeyboardInterrupt:
-            note("interrupted; what the statement had begun may still happen")
+            note("interrupted; the statement may still take effect")
         sys.stdout.flush()
         return True
 
@@ -111,7 +111,7 @@ class SqlCompleter(Completer):
         self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
-        # A completer that raises would end the prompt, and nothing typed is worth that.
+        # A completer that raises would end the prompt.
         names = Names()
         with contextlib.suppress(PotokError, OSError):
             names = self._names()
@@ -124,7 +124,7 @@ def _keys() -> KeyBindings:
 
     @keys.add("enter", filter=~is_done)
     def _(event: KeyPressEvent) -> None:
-        """Behind the `;` that ends a statement it is carried out, elsewhere a line is begun."""
+        """Bind Enter: after the `;` that ends a statement it executes the input, otherwise it starts a new line."""
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
             buffer.complete_state = None
@@ -145,7 +145,7 @@ def _keys() -> KeyBindings:
 
 
 def is_answerable(text: str) -> bool:
-    """Whether Enter ends it: nothing at all, a command of the prompt, or statements to the last `;`."""
+    """Return whether Enter ends the input: it is empty, a command of the prompt, or statements up to the last `;`."""
     first = text.strip().rstrip(";").split(" ")[0].upper()
     return not text.strip() or first in (*OWN_COMMANDS, "QUIT") or is_complete(text)
 
@@ -165,7 +165,7 @@ def _toolbar(target: Target) -> Callable[[], str]:
 
 
 def history_file() -> History:
-    """Kept for the next time, where only its owner can read it: statements may hold what is nobody's business."""
+    """Open the history of earlier sessions. Only its owner can read it, because statements may contain secrets."""
     state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "potok"
     try:
         state.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""Statements carried out in this process, on a log without a server."""
+"""Execute statements in this process, on a log without a server."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ T = TypeVar("T")
 
 LOOK_S = 0.1
 SOON_S = 0.3
-"""What takes longer than this is told."""
+"""A wait that takes longer is reported."""
 
 CATCH_UP_S = 24 * 3600.0
-"""Ctrl-C is the way not to wait; this is only to wait for something."""
+"""Upper bound of a wait; Ctrl-C ends it earlier."""
 
 
 class Here(Target):
-    """Queries run in this process, from the first statement that begins one on. Where another process runs the queries
-    of this log, statements are written down for it."""
+    """Runs queries in this process, from the first statement that starts one. If another process runs the queries of
+    this log, statements are written to the command log for it."""
 
     def __init__(self, database: Database) -> None:
         super().__init__()
@@ -60,12 +60,12 @@ class Here(Target):
     def run(self, parsed: ast.Parsed) -> Result:
         if not _needs_queries(parsed.statement) or self._database.shared is not None or self._elsewhere:
             return self._session.run(parsed, self.properties)
-        # Spark takes Ctrl-C for itself when it is started by the main thread, and would end its jobs by it.
+        # If the main thread starts Spark, Spark handles Ctrl-C and cancels its jobs.
         work = in_background(lambda: self._session.run(parsed, self.properties))
         return self._awaited(work, "starting Spark")
 
     def start(self) -> None:
-        """Run the queries that are there, without waiting for it."""
+        """Start the existing queries without waiting for them."""
         if self._database.catalog_state().queries and not self._elsewhere:
             self._starting = in_background(self._database.start)
 
@@ -103,7 +103,7 @@ class Here(Target):
         if starting is not None and not starting.done():
             return f"{self._address} · starting Spark"
         if starting is not None and isinstance(error := starting.exception(), PotokError):
-            return f"{self._address} · the queries do not run: {error.message}"
+            return f"{self._address} · queries are not running: {error.message}"
         queries = self._database.queries()
         if not queries:
             return self._address
@@ -121,7 +121,7 @@ class Here(Target):
 
     def dead_letters_command(self, query: str) -> str:
         command, given = super().dead_letters_command(query), self._database.settings.broker
-        is_found = given == Settings.load().broker or given != self._address  # a URL with a password is not repeated
+        is_found = given == Settings.load().broker or given != self._address  # omit a URL with a password
         return command if is_found else f"{command} --broker {shlex.quote(given)}"
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class Here(Target):
 
 
 def columns_of(source: Source) -> dict[str, pa.DataType]:
-    """The columns of a source, those that every source has among them."""
+    """Return the columns of a source, including pseudo columns."""
     found = {column.name: column.type for column in source.columns}
     if source.window is not None:
         found |= dict.fromkeys(WINDOW_BOUNDS, BIGINT)
@@ -139,14 +139,14 @@ def columns_of(source: Source) -> dict[str, pa.DataType]:
 
 
 def _look(work: Future[T], seconds: float) -> None:
-    """Wait for a while; Ctrl-C is heard in between."""
+    """Wait in short intervals, so that Ctrl-C is handled."""
     ended = threading.Event()
     work.add_done_callback(lambda _: ended.set())
     ended.wait(seconds)
 
 
 def _close_push(work: Future[Any]) -> None:
-    """Nobody waits any more for the rows that it would give."""
+    """Stop the query; its remaining rows are not needed."""
     if work.exception() is None and isinstance(result := work.result(), Push):
         result.close()
 

@@ -1,4 +1,4 @@
-"""Statements carried out by a server."""
+"""Execute statements on a server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from potok.statements.results import Done, Result, ResultColumn, Rows
 from potok.statements.session_variables import SessionVariables
 
 OLD_S = 5.0
-"""Names that are older are asked for again, when somebody types."""
+"""Names older than this are fetched again when the user types."""
 
 LOOKS, LOOK_S = 2, 0.1
 
@@ -29,7 +29,7 @@ _NAMES = "DESCRIBE STREAMS; DESCRIBE TABLES; SHOW TOPICS; SHOW QUERIES; SHOW TYP
 
 
 class Remote(Target):
-    """Variables and properties are kept here, and go along with each statement."""
+    """Keeps variables and properties, and sends them with each statement."""
 
     def __init__(self, url: str, token: str | None) -> None:
         super().__init__()
@@ -88,12 +88,12 @@ class Remote(Target):
         return f"{self._http.url} · {counted(queries, 'query', 'queries')}" if queries else self._http.url
 
     def start(self) -> None:
-        """The queries are the server's business; whether it is there should be known before anything is typed."""
+        """Check that the server responds. It runs the queries itself."""
         self._ask()
 
     def settle(self) -> None:
-        """Wait until the queries of the server have taken in what there is; two looks, for the first may fall between a
-        query and the one that reads it."""
+        """Wait until the queries of the server have processed the existing records. Checks twice, because
+        the first check may fall between a query and the one that reads its output."""
         calm = 0
         while calm < LOOKS:
             calm = 0 if self._is_behind() else calm + 1
@@ -131,7 +131,7 @@ def _set_variable(variables: SessionVariables, name: str, value: str | None) -> 
 
 
 def _within(location: SourceLocation | None, start: SourceLocation) -> SourceLocation | None:
-    """A place in a statement as one in the text around it."""
+    """Convert a position in a statement to one in the surrounding text."""
     if location is None:
         return None
     column = location.column + start.column - 1 if location.line == 1 else location.column
@@ -139,7 +139,7 @@ def _within(location: SourceLocation | None, start: SourceLocation) -> SourceLoc
 
 
 def result_of(response: Mapping[str, Any]) -> Result:
-    """A result that ends, from the form in which a server sends it."""
+    """Convert the response of a server to a finite result."""
     if response["kind"] == "done":
         known = {name: response[name] for name in ("message", "command_id", "sequence", "query_id") if name in response}
         return Done(**known, warnings=tuple(response.get("warnings", ())))

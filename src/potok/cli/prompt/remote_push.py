@@ -1,4 +1,4 @@
-"""A push query of a server, row by row as they come over the line."""
+"""Read a push query of a server row by row."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from potok.statements.results import Push, ResultColumn, Row
 DELIMITED = "application/vnd.ksqlapi.delimited.v1"
 PORTION = 1 << 16
 WAITING = 1_000
-"""So many lines are taken ahead of whoever reads; then the server notices that this client is slow."""
+"""Maximum number of lines read ahead of the consumer; beyond it, the server sees a slow client."""
 
 
 class RemotePush(Push):
-    """The query ends when its connection does."""
+    """A push query that ends when its connection is closed."""
 
     def __init__(self, http_: Http, body: Mapping[str, Any]) -> None:
         self._url = http_.url
@@ -38,7 +38,7 @@ class RemotePush(Push):
             types = [type_named(name) for name in header["columnTypes"]]
         except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
             self._answer.close()
-            raise NoServer(self._url, "the answer is no push query") from error
+            raise NoServer(self._url, "the response is not a push query") from error
         self.query_id = header.get("queryId") or ""
         keys = frozenset(header.get("keyColumns") or ())
         named = zip(header["columnNames"], types, strict=False)
@@ -66,7 +66,7 @@ class RemotePush(Push):
             return found
 
     def _again(self, end: PotokError | None) -> None:
-        """What ends it is found again by whoever asks next."""
+        """Put the end marker back, so that the next call finds it, too."""
         self._lines.put(end)
 
     def _row(self, line: bytes) -> list[Row]:
@@ -80,7 +80,7 @@ class RemotePush(Push):
     def _read(self) -> None:
         end: PotokError | None = None
         try:
-            # Not by lines: where a connection breaks, `readline` takes it for the end.
+            # Not `readline`, which takes a broken connection for the end.
             rest = b""
             while not self._closed.is_set() and (data := self._answer.response.read1(PORTION)):
                 *lines, rest = (rest + data).split(b"\n")
@@ -88,7 +88,7 @@ class RemotePush(Push):
                     if line.strip():
                         self._hand_over(line)
         except (OSError, http.client.HTTPException, ValueError):
-            end = None if self._closed.is_set() else NoServer(self._url, "the connection broke")
+            end = None if self._closed.is_set() else NoServer(self._url, "the connection was lost")
         finally:
             self._answer.close()
         self._hand_over(end)
@@ -105,7 +105,7 @@ class RemotePush(Push):
 
 
 def row_of(values: Sequence[Any], columns: Sequence[ResultColumn]) -> Row:
-    """A row as JSON has it. All numbers with a point were read with all their digits, which only decimals keep."""
+    """Convert a row from JSON. Numbers with a decimal point were parsed as decimals; other types convert them."""
     return tuple(
         float(value) if isinstance(value, Decimal) and column.type == DOUBLE else value
         for value, column in zip(values, columns, strict=True)
@@ -113,7 +113,7 @@ def row_of(values: Sequence[Any], columns: Sequence[ResultColumn]) -> Row:
 
 
 def type_named(name: str) -> pa.DataType:
-    """A type by the name that a server gives it; what is not known here is shown as text."""
+    """Return the type for a name that a server sends; an unknown type is shown as text."""
     try:
         cast = parse_expression(f"CAST(NULL AS {name})")
         assert isinstance(cast, ast.Cast)

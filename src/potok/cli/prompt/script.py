@@ -1,4 +1,4 @@
-"""Carrying out a text statement by statement, each result shown as soon as it is there."""
+"""Execute a script statement by statement, and show each result as soon as it is available."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from potok.statements.results import Done, Push, Result, Rows
 
 LOOK_S = 0.2
 DEEPEST = 16
-"""Scripts may run scripts, but not for ever."""
+"""Maximum depth of scripts that run scripts."""
 
 
 class Script:
-    """Carries out texts on a target.
+    """Executes scripts on a target.
 
     Args:
-        settles: Whether queries that the script began are waited for before something is read: a script should give
-            the same each time, while at the prompt nobody wants to wait.
+        settles: Wait for the queries that the script started before reading, so that a script gives the same result
+            each time. The prompt does not wait.
     """
 
     def __init__(self, target: Target, display: Display, *, settles: bool) -> None:
@@ -37,9 +37,9 @@ class Script:
         self._dead_letters: dict[str, int] | None = None
 
     def run(self, text: str, file: str = "") -> None:
-        """Raises what stopped it, with its place in the text; what came before has happened.
+        """Execute a script; raises the first error with its position. Statements before it have taken effect.
 
-        Nothing is carried out of a text that cannot be parsed to its end.
+        A script that cannot be parsed as a whole is not executed.
         """
         if self._dead_letters is None:
             self._dead_letters = dict(self._target.dead_letters())
@@ -84,7 +84,7 @@ class Script:
                 self._follow(parsed, result)
 
     def _follow(self, parsed: ast.Parsed, push: Push) -> None:
-        """Show rows until there are no more, or until Ctrl-C."""
+        """Show rows until the query ends, or until Ctrl-C."""
         shown = self.display.push(parsed.text, push, as_lines=isinstance(parsed.statement, ast.Print))
         with push, interruptible() as interrupted:
             while not interrupted.is_set() and (rows := push.next(LOOK_S)) is not None:
@@ -101,7 +101,7 @@ class Script:
         path = Path(statement.path)
         if self._depth == DEEPEST:
             hint = "does a script run itself?"
-            raise Refused(f"{DEEPEST} scripts run one another already", hint=hint, location=statement.at)
+            raise Refused(f"scripts are nested more than {DEEPEST} deep", hint=hint, location=statement.at)
         try:
             text = read_text(path)
         except NoScript as error:
@@ -114,24 +114,24 @@ class Script:
 
 
 def check_ends(text: str, file: str) -> None:
-    """Raises `Refused` for a statement that keeps running, where nobody would look at what it gives."""
+    """Raise `Refused` for a statement that never ends and whose rows would not be shown."""
     try:
         for parsed in parse_script(text):
             statement = parsed.statement
             if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit):
-                hint = "leave it out, or make it a stream: CREATE STREAM name AS SELECT ..."
-                raise Refused("nobody would see what this gives", hint=hint, location=parsed.at)
+                hint = "remove it, or create a stream: CREATE STREAM name AS SELECT ..."
+                raise Refused("the rows of this query would not be shown", hint=hint, location=parsed.at)
     except SqlError as error:
         raise located(error, text, file) from None
 
 
 def located(error: SqlError, text: str, file: str) -> SqlError:
-    """The error with its line in the whole text. What was told of a script that this one runs stays as it is."""
+    """Return the error with its line in the whole text. The position of an error in a nested script is not changed."""
     if error.at is not None:
         return error
     if error.place is not None:
         if not isinstance(error, SyntaxMistake):
-            # Whoever raised it had the statement alone, whose lines count from elsewhere.
+            # The error was raised for the statement alone, so its lines are relative to the statement.
             error.line_text = ""
         error.in_text(text)
         if file:
@@ -141,7 +141,7 @@ def located(error: SqlError, text: str, file: str) -> SqlError:
 
 @contextmanager
 def interruptible() -> Iterator[threading.Event]:
-    """Ctrl-C sets the event instead of raising. In other threads than the main one nobody presses it."""
+    """Make Ctrl-C set the event instead of raising. Other threads than the main one do not receive it."""
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield pressed

@@ -1,4 +1,4 @@
-"""Scripts as files."""
+"""Read script files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from potok.errors import SetupError
 
 
 class NoScript(SetupError):
-    """A file that cannot be read."""
+    """The file cannot be read."""
 
 
 def read_text(path: Path) -> str:
@@ -16,4 +16,4 @@ def read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise NoScript(f"{path} cannot be read: {why}", hint="name a file that holds statements") from error
+        raise NoScript(f"cannot read {path}: {why}", hint="name a file that contains SQL statements") from error

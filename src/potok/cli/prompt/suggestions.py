@@ -1,4 +1,4 @@
-"""What can be typed next: keywords, names, columns of the sources in the statement, functions."""
+"""Complete the input: keywords, names, columns of the sources in the statement, functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from potok.sql.types import quoted, type_name
 from potok.sql.with_clause import KEYS
 
 OWN_COMMANDS = ("HELP", "EXIT", "OUTPUT", "CLEAR")
-"""Understood by the prompt itself, without a `;`."""
+"""Commands of the prompt itself, which need no `;`."""
 
 _READS = ("FROM", "JOIN", "INTO")
 _BY_ID = ("TERMINATE", "PAUSE", "RESUME", "EXPLAIN")
@@ -25,7 +25,7 @@ _BY_ID = ("TERMINATE", "PAUSE", "RESUME", "EXPLAIN")
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """A text that may stand in the place of the last `length` characters before the cursor."""
+    """A text that can replace the last `length` characters before the cursor."""
 
     text: str
     about: str
@@ -47,7 +47,7 @@ def suggestions(text: str, cursor: int, names: Names) -> list[Suggestion]:
 
 
 def _fitting(found: Iterable[tuple[str, str]], prefix: str, *, small: bool) -> Iterator[Suggestion]:
-    """Those that begin with what is typed; in small letters where the user writes so."""
+    """Return the suggestions that start with the typed word; in lower case if the user writes in lower case."""
     seen: set[str] = set()
     wanted = prefix.upper()
     for text, about in found:
@@ -66,7 +66,7 @@ def _is_small(prefix: str, before: Sequence[Piece]) -> bool:
 
 
 class _Context:
-    """The statement so far, and what it leaves open."""
+    """The incomplete statement before the cursor."""
 
     def __init__(self, before: Sequence[Piece], around: Sequence[Piece], names: Names, *, alone: bool) -> None:
         self._words = [piece.name for piece in before]
@@ -95,7 +95,7 @@ class _Context:
             yield from self._anything(is_started=is_started)
 
     def _members(self, last: str) -> Iterator[tuple[str, str]]:
-        """Columns behind `alias.`, fields behind `struct->`."""
+        """Suggest columns after `alias.` and fields after `struct->`."""
         if last == ".":
             yield from _columns(self._sources.get(self._words[-2], {}))
             return
@@ -170,7 +170,7 @@ def _field(type_: pa.DataType | None, name: str) -> pa.DataType | None:
 
 
 def _sources_of(around: Sequence[Piece], names: Names) -> Iterator[tuple[str, Mapping[str, pa.DataType]]]:
-    """The streams and tables that a statement names, each under its name and under its alias."""
+    """Return the streams and tables of a statement by name and by alias."""
     for at, piece in enumerate(around[:-1]):
         if piece.name not in _READS or piece.kind != "word":
             continue

@@ -1,4 +1,4 @@
-"""Where statements are carried out: in this process, or by a server."""
+"""Where statements are executed: in this process, or on a server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from potok.statements.session_variables import SessionVariables
 
 @dataclass(frozen=True, slots=True)
 class SourceNames:
-    """A stream or a table, as far as it can be typed."""
+    """The names of a stream or table that completion needs."""
 
     kind: str
     columns: Mapping[str, pa.DataType]
@@ -24,7 +24,7 @@ class SourceNames:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What there is to be named in a statement."""
+    """The names that a statement can use."""
 
     sources: Mapping[str, SourceNames] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
@@ -33,7 +33,7 @@ class Names:
 
 
 class Target(ABC):
-    """Variables and properties hold until it is closed."""
+    """Executes statements. Variables and properties last until it is closed."""
 
     def __init__(self) -> None:
         self.variables = SessionVariables()
@@ -41,23 +41,23 @@ class Target(ABC):
 
     @abstractmethod
     def run(self, parsed: ast.Parsed) -> Result:
-        """Carry out one statement; RUN SCRIPT is not among them."""
+        """Execute one statement other than RUN SCRIPT."""
 
     @abstractmethod
     def names(self) -> Names:
-        """Asked for after each key that is typed, so it must be quick; the names may be a little old."""
+        """Return the known names. Called after each key press, so it must be fast; the names may be slightly stale."""
 
     @abstractmethod
     def status(self) -> str:
-        """One line on where this is, and how its queries are doing."""
+        """Return one line with the location of the target and the state of its queries."""
 
     @abstractmethod
     def start(self) -> None:
-        """Called when somebody sits down at a prompt: queries that are there should run."""
+        """Start the existing queries. Called when an interactive prompt opens."""
 
     @abstractmethod
     def settle(self) -> None:
-        """Called before a script reads, and at its end: let the queries that it began take in what there is."""
+        """Wait until the queries have processed the existing records. Called before a script reads, and at its end."""
 
     @abstractmethod
     def dead_letters(self) -> Mapping[str, int]:

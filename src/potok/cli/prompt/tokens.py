@@ -1,4 +1,4 @@
-"""Text that is still being typed, cut into pieces: nothing in it has to be right, closed or complete."""
+"""Tokenize text that is still being typed; it may be invalid, unclosed or incomplete."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Piece:
 
     @property
     def name(self) -> str:
-        """A word or quoted name as the catalog has it; a symbol as it is."""
+        """Return a word or quoted name as in the catalog; a symbol unchanged."""
         if self.kind == "quoted":
             mark = self.text[0]
             return self.text[1:].removesuffix(mark).replace(mark * 2, mark)
@@ -48,8 +48,8 @@ def pieces(text: str) -> Iterator[Piece]:
 
 
 def statement_around(text: str, cursor: int) -> tuple[list[Piece], list[Piece]]:
-    """What stands before and behind the cursor in its statement, without spaces and comments. A quote that is open at
-    the cursor ends there: what follows was hardly meant to be quoted."""
+    """Return the tokens before and after the cursor in its statement, without spaces and comments. A quote that is
+    open at the cursor ends there: the rest was hardly meant to be quoted."""
     before: list[Piece] = []
     for piece in pieces(text[:cursor]):
         if piece.text == ";":

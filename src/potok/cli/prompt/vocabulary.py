@@ -1,4 +1,4 @@
-"""The words that can be typed: for completion and for colours."""
+"""The words of SQL, for completion and highlighting."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OTHERS: Final = """
 KEYWORDS: Final = RESERVED | frozenset(_OTHERS.split()) | frozenset(STATEMENTS) | frozenset(UNITS)
 
 LISTED: Final = ("STREAMS", "TABLES", "TOPICS", "QUERIES", "FUNCTIONS", "TYPES", "VARIABLES", "PROPERTIES")
-"""What SHOW and LIST can show."""
+"""Objects of SHOW and LIST."""
 
 FOLLOWERS: Final = {
     "SHOW": (*LISTED, "ALL TOPICS"),
@@ -46,7 +46,7 @@ FOLLOWERS: Final = {
     "INNER": ("JOIN",),
     "OUTER": ("JOIN",),
 }
-"""What can follow a word, where nothing else can."""
+"""Words that must be followed by one of these."""
 
 IN_QUERIES: Final = (
     *CLAUSES,
@@ -56,4 +56,4 @@ IN_QUERIES: Final = (
     *("TUMBLING", "HOPPING", "SESSION", "SIZE", "ADVANCE BY", "RETENTION", "ARRAY[", "MAP(", "STRUCT(", "DESC"),
     *("FROM BEGINNING", "PRIMARY KEY", "KEY", "HEADERS", "HEADER(", *sorted(UNITS)),
 )
-"""What can stand inside a statement."""
+"""Keywords inside a statement."""

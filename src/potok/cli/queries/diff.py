@@ -61,5 +61,5 @@ def _verdict(query: str, *, has_run: bool, changed: bool, fits: bool) -> str:
         return f'the state of query "{query}" is compatible: it resumes where it stopped'
     return (
         f'the state of query "{query}" is not compatible: give the changed step another name=, or the query '
-        "another name, and its state is rebuilt"
+        "another name, to rebuild its state"
     )

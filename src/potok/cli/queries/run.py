@@ -54,10 +54,10 @@ def run(
     ] = None,
     serve: Annotated[
         str | None,
-        typer.Option(metavar="[HOST:]PORT", help="Serve the tables over HTTP; 0 for any port that is free."),
+        typer.Option(metavar="[HOST:]PORT", help="Serve the tables over HTTP; 0 for any free port."),
     ] = None,
     tokens: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="For --serve, who may do what: a tokens.toml (or POTOK_TOKENS).")
+        Path | None, typer.Option(metavar="FILE", help="Tokens and scopes of --serve: a tokens.toml (POTOK_TOKENS).")
     ] = None,
     broker: Broker = None,
     as_json: Json = False,
@@ -109,5 +109,5 @@ def _mention_shards(log: Log, query: str, wanted: int | None) -> None:
 
     entry = read_entry(log, query)
     if entry is not None and wanted not in (None, entry.shards):
-        cut = f'the state of query "{query}" is cut {entry.shards} ways since it was created'
-        note(f"{cut}; --shards is not used, potok state reshard PROGRAM --shards {wanted} is for that")
+        cut = f'the state of query "{query}" has {entry.shards} shards since it was created'
+        note(f"{cut}; --shards is ignored; to change it: potok state reshard PROGRAM --shards {wanted}")

@@ -43,8 +43,8 @@ def run_shown(log: Log, name: str, display: Display, start: Callable[[], Query])
 
 
 class Interruption:
-    """Handle Ctrl-C and SIGTERM: exit at once while the program starts; later, the first one stops the query at the end
-    of a batch, and the second one exits at once."""
+    """Handle Ctrl-C and SIGTERM: exit immediately while the program starts; later, the first one stops the query at the
+    end of a batch, and the second one exits immediately."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()

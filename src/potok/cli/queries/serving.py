@@ -20,14 +20,14 @@ DEFAULT_HOST = "127.0.0.1"
 
 
 class NotAnAddress(SetupError):
-    """A text that names no port to listen on."""
+    """The text is not an address to listen on."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(f'"{text}" is not an address to listen on', hint="write PORT or HOST:PORT, such as 8088")
+        super().__init__(f'"{text}" is not an address to listen on', hint="write PORT or HOST:PORT, for example 8088")
 
 
 class Address(NamedTuple):
-    """Where to listen."""
+    """The address to listen on."""
 
     host: str
     port: int

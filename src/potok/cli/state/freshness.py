@@ -38,5 +38,5 @@ def freshness(log: Log, query: str) -> str:
         return f'query "{query}" has failed, {waiting}: {progress.error.splitlines()[0] if progress.error else ""}'
     if not is_held(query_directory(log, query)):
         return f'query "{query}" is not running, {waiting}: potok run PROGRAM starts it'
-    state = "is starting" if progress.state == "starting" else "is at work"
+    state = "is starting" if progress.state == "starting" else "is running"
     return f'query "{query}" {state}, {waiting}'

@@ -168,7 +168,7 @@ def _print_findings(name: str, found: Findings, as_json: bool) -> None:
         note(f"and {len(damaged) - MOST_DAMAGE:,} more; --json lists all")
     looked = f"{name}: {counted(found.cells, 'cell')}, {show_bytes(found.bytes)}"
     unread = f", and {counted(len(found.shards), 'shard')} that cannot be read" if found.shards else ""
-    note(f"{looked}, {f'{len(damaged):,} of them damaged' if damaged else 'all as they were written'}{unread}")
+    note(f"{looked}, {f'{len(damaged):,} damaged' if damaged else 'none damaged'}{unread}")
 
 
 @app.command()

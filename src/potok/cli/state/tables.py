@@ -41,14 +41,14 @@ class WhichQuery(QueryError):
 
 
 class NobodyKeeps(QueryError):
-    """A table that no query has."""
+    """No query has the table."""
 
     def __init__(self, table: str, known: list[str]) -> None:
         super().__init__(f'no query has a table "{table}"', hint=closest(table, known) or "potok tables list")
 
 
 class NoSuchRow(QueryError):
-    """A key that is not in the table."""
+    """The key is not in the table."""
 
     def __init__(self, table: str, key: str, at: str | None) -> None:
         when = f" in the window at {at}" if at else ""

@@ -66,7 +66,7 @@ class AsyncProducer:
 
         Args:
             timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.
-            partition: By default that of the key.
+            partition: Default: chosen by the key.
         """
         if self._closed:
             raise BrokerClosed(str(getattr(self._broker, "url", self._broker)))

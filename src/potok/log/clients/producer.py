@@ -85,7 +85,7 @@ class Producer:
 
         Args:
             timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.
-            partition: By default that of the key.
+            partition: Default: chosen by the key.
         """
         record = encoded_record(self._encode, value, key, timestamp, headers)
         with self._lock:

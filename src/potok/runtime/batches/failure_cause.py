@@ -22,7 +22,7 @@ WORKER_DIED = (
 _NETWORK = "Py4JNetworkError"
 JVM_GONE = "Spark's JVM is gone: it was killed, or ran out of memory"
 
-INTERNAL = "an internal error of Potok"
+INTERNAL = "internal error in Potok"
 _LOCATION = re.compile(r'File "([^"]+)", line (\d+)')
 _OF_MACHINE = re.compile(
     r"(OSError|IOError|PermissionError|FileNotFoundError|FileExistsError|IsADirectoryError|NotADirectoryError"

@@ -84,7 +84,7 @@ class Guard:
             else:
                 await self._app(scope, receive, send)
         except ClientDisconnect:
-            log.debug("a client left before its answer was there")
+            log.debug("a client disconnected before its response was complete")
         finally:
             sent.give_back()
             holding.give_back()
@@ -128,8 +128,8 @@ class _Body:
             async with asyncio.timeout_at(self._ends_at + self._holding.size / SLOWEST):
                 message = await self._receive()
         except TimeoutError:
-            waited = f"the body did not come within {limits.seconds:g} seconds"
-            raise BadRequest(waited, hint="send it at once, or rows one by one to /inserts-stream") from None
+            waited = f"the body did not arrive within {limits.seconds:g} seconds"
+            raise BadRequest(waited, hint="send it without pauses, or stream rows to /inserts-stream") from None
         self._is_whole = not message.get("more_body", False)
         size = len(message.get("body", b""))
         if self._holding.size + size > limits.body_bytes:
@@ -152,14 +152,14 @@ def caller_of(scope: Scope) -> Caller:
 
 
 def body_of(scope: Scope) -> Holding:
-    """Account for a body that is measured elsewhere; released at the end."""
+    """Account for a body that its route measures; released at the end."""
     holding = scope[BODY]
     assert isinstance(holding, Holding)
     return holding
 
 
 def _check_site(scope: Scope, headers: Headers) -> None:
-    """A browser says which site a request comes from where it sends no origin; to open a page by a link is allowed."""
+    """Reject by `Sec-Fetch-Site`, which browsers send where they send no origin; following a link is allowed."""
     site = headers.get("sec-fetch-site", "")
     if site in ("", "same-origin", "none"):
         return

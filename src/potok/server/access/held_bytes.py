@@ -12,11 +12,11 @@ Connection = Hashable
 
 
 class HeldBytes:
-    """Counts what is held, for all clients together and for each connection. One thread calls it: the event loop.
+    """Counts held bytes, in total and per connection. Only the event loop calls it.
 
     Args:
-        most: For all connections together.
-        most_each: For one connection, with all of its requests.
+        most: Maximum for all connections together.
+        most_each: Maximum for one connection, with all of its requests.
     """
 
     def __init__(self, most: int, most_each: int) -> None:

@@ -101,7 +101,7 @@ def _of_text(text: str) -> Iterable[tuple[bytes, Caller]]:
         scopes, equals, token = word.partition("=")
         if not equals:
             hint = f'write {VARIABLE}="read=TOKEN admin=OTHER"'
-            raise BadTokens(f"part {number + 1} of {VARIABLE} names no scopes", hint=hint)
+            raise BadTokens(f"part {number + 1} of {VARIABLE} has no scopes", hint=hint)
         name = f"{VARIABLE} {number + 1}"
         yield _digest(token, name), Caller(name, _scopes(scopes.split("+"), name))
 
@@ -111,11 +111,9 @@ def _of_file(path: Path) -> Iterable[tuple[bytes, Caller]]:
         with path.open("rb") as file:
             tables = tomllib.load(file).get("token", [])
     except OSError as error:
-        raise BadTokens(
-            f"tokens cannot be read from {path}: {error.strerror}", hint="name a file that exists"
-        ) from error
+        raise BadTokens(f"cannot read tokens from {path}: {error.strerror}", hint="name a file that exists") from error
     except tomllib.TOMLDecodeError as error:
-        raise BadTokens(f"{path} is not valid TOML: {error}", hint="mend the line that it names") from error
+        raise BadTokens(f"{path} is not valid TOML: {error}", hint="correct the line that it names") from error
     if not isinstance(tables, list) or not tables:
         raise BadTokens(f"there are no tokens in {path}", hint='begin each with a line "[[token]]"')
     for table in tables:
@@ -133,14 +131,14 @@ def _of_table(table: Any, path: Path) -> tuple[bytes, Caller]:
         except ValueError:
             digest = b""
         if len(digest) != hashlib.sha256().digest_size:
-            raise BadTokens(f'the sha256 of token "{name}" is none', hint="write its 64 hexadecimal digits")
+            raise BadTokens(f'the sha256 of token "{name}" is invalid', hint="write its 64 hexadecimal digits")
         return digest, caller
     return _digest(str(table.get("token", "")), name), caller
 
 
 def _digest(token: str, name: str) -> bytes:
     if len(token) < SHORTEST:
-        hint = f"take {SHORTEST} characters or more: python -c 'import secrets; print(secrets.token_urlsafe())'"
+        hint = f"use {SHORTEST} characters or more: python -c 'import secrets; print(secrets.token_urlsafe())'"
         raise BadTokens(f'token "{name}" is too short to be secret', hint=hint)
     return hashlib.sha256(token.encode()).digest()
 
@@ -148,6 +146,6 @@ def _digest(token: str, name: str) -> bytes:
 def _scopes(given: Any, name: str) -> frozenset[str]:
     scopes = frozenset(str(scope) for scope in given) if isinstance(given, list) else frozenset()
     if not scopes or not scopes <= set(SCOPES):
-        hint = f"its scopes are some of: {', '.join(SCOPES)}"
-        raise BadTokens(f'token "{name}" has no scopes that are known', hint=hint)
+        hint = f"use one or more of: {', '.join(SCOPES)}"
+        raise BadTokens(f'token "{name}" has no known scopes', hint=hint)
     return scopes

@@ -67,8 +67,8 @@ class Work:
     async def _in_time(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
         end, stop = time.monotonic() + self.limits.seconds, current_stop()
         try:
-            # Work that has not begun by then is taken back, and work that has begun sees that its time is over. So does
-            # work whose client has left.
+            # Work that has not started by then is cancelled. Work that has started sees that its time is over, or that
+            # its client has disconnected.
             async with asyncio.timeout(self.limits.seconds):
                 loop = asyncio.get_running_loop()
                 return await loop.run_in_executor(pool, lambda: until(end, lambda: _surviving(work), stop))
@@ -88,12 +88,12 @@ class Work:
         return session
 
     async def script(self, text: str, variables: Mapping[str, Any] | None = None) -> tuple[ast.Parsed, ...]:
-        """The statements of a text, read in a thread unless they are remembered. The same text gives the very same
-        statements: so their plans are found again."""
+        """Return the statements of a text, parsed in a thread unless they are cached. The same text gives the same
+        objects, so that their plans are found again."""
         if len(variables or {}) > MOST_NAMES:
-            raise BadRequest(f"there are more than {MOST_NAMES:,} variables", hint="send those that the text names")
+            raise BadRequest(f"there are more than {MOST_NAMES:,} variables", hint="send only those that the text uses")
         if any(isinstance(value, list | dict) for value in (variables or {}).values()):
-            raise BadRequest("a variable is a text or a number", hint='write {"name": "value"}')
+            raise BadRequest("a variable must be a string or a number", hint='write {"name": "value"}')
         given = (variables or {}) if "${" in text else {}
         key = text, tuple(sorted((str(name), str(value)) for name, value in given.items()))
         found = self._scripts.get(key)
@@ -105,17 +105,17 @@ class Work:
         """Parse a single SELECT or PRINT; the `;` is optional."""
         script = await self.script(text if text.rstrip().endswith(";") else f"{text};", variables)
         if len(script) != 1:
-            raise BadRequest(f"one statement was expected, not {len(script)}", hint="send several to /ksql or /sql")
+            raise BadRequest(f"expected one statement, found {len(script)}", hint="send several to /ksql or /sql")
         if not isinstance(script[0].statement, ast.Query | ast.Print):
-            hint = "send it to /ksql; this is for SELECT and PRINT"
-            raise Refused("the statement is no query", hint=hint, location=script[0].at)
+            hint = "send it to /ksql; this path accepts SELECT and PRINT"
+            raise Refused("the statement is not a query", hint=hint, location=script[0].at)
         return script[0]
 
     def _read_script(self, text: str, variables: tuple[tuple[str, str], ...]) -> tuple[ast.Parsed, ...]:
         return tuple(self._bounded(parsed) for parsed in parse_script(text, dict(variables), bounded=True))
 
     def _bounded(self, parsed: ast.Parsed) -> ast.Parsed:
-        """A query that ends asks for one row more than it may give: whoever has that many has too many."""
+        """Limit a finite query to one row more than allowed, to detect that there are too many."""
         statement, most = parsed.statement, self.limits.rows
         if not isinstance(statement, ast.Query) or statement.query.emit is not None:
             return parsed
@@ -125,7 +125,7 @@ class Work:
         return replace(parsed, statement=bounded)
 
     def run(self, session: SqlSession, parsed: ast.Parsed, properties: Mapping[str, str]) -> Result:
-        """Carry out one statement, in the thread of the caller. Whoever waits does so no longer than others work."""
+        """Execute one statement in the thread of the caller. The time limit applies to statements that wait, too."""
         check_time()
         given = {**session.properties, **properties}
         if isinstance(parsed.statement, WAITS):
@@ -154,7 +154,7 @@ def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
     for parsed in script:
         if isinstance(parsed.statement, ast.RunScript):
             hint = "send the statements of the script; or potok sql -f script.sql --server URL"
-            error = Refused("a server reads no files for its clients", hint=hint, location=parsed.statement.at)
+            error = Refused("a server does not read files for its clients", hint=hint, location=parsed.statement.at)
             raise error.in_text(parsed.in_script)
         caller.require(scope_of(parsed.statement))
 
@@ -174,13 +174,17 @@ def properties_of(given: Any) -> dict[str, str]:
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise BadRequest("properties are an object", hint='write {"auto.offset.reset": "earliest"}')
+        raise BadRequest("properties must be an object", hint='write {"auto.offset.reset": "earliest"}')
     if len(given) > MOST_NAMES:
-        raise BadRequest(f"there are more than {MOST_NAMES:,} properties", hint="send those that the statements need")
+        raise BadRequest(
+            f"there are more than {MOST_NAMES:,} properties", hint="send only those that the statements need"
+        )
     texts: dict[str, str] = {}
     for name, value in given.items():
         if isinstance(value, list | dict):
-            raise BadRequest(f'the property "{name[:200]}" is no text and no number', hint="write it as text")
+            raise BadRequest(
+                f'the property "{name[:200]}" is neither a string nor a number', hint="write it as a string"
+            )
         text = str(value).lower() if isinstance(value, bool) else str(value)
         texts[canonical(str(name))] = text
     return texts

@@ -126,7 +126,7 @@ async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_
 def _followed(
     site: Site, feed: AnyFeed, connection: HTTPConnection, write: Callable[[list[Event]], Written]
 ) -> tuple[Follower[Written], Callable[[], None]]:
-    """What takes the events of a feed for its client, as they are written in a thread, and what ends both."""
+    """Reads the events of a feed for its client, encoded in a thread, and closes both."""
     holding = Holding(site.unsent, connection_of(connection.scope))
 
     def take() -> Written | None:
@@ -190,7 +190,7 @@ async def changes_socket(socket: WebSocket, name: str) -> None:
 
 
 async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
-    """Messages are `{"id": ..., "data": {...}}`; one that is a gap says so in `event`."""
+    """Send messages `{"id": ..., "data": {...}}`; a gap has `event` as well."""
     await socket.accept()
     site, asked = site_of(socket), socket.query_params
     try:
@@ -235,4 +235,4 @@ async def _send_all(
         await socket.send_text(dump({"error": problem_of(error)}).decode())
         await socket.close(1011, reason(error))
         return
-    await socket.close(1001, "the server ends")
+    await socket.close(1001, "the server is shutting down")

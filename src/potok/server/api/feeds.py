@@ -36,7 +36,7 @@ class Feed:
     """Events of one source for one client. One thread at a time calls `take`; any thread may call `close`."""
 
     look_s: float | None = None
-    """How often `take` is called if nothing wakes the one who follows; None for never."""
+    """How often `take` is called if nothing wakes the reader; None for never."""
 
     def __init__(self, database: Database, source: Source, positions: Mapping[int, int]) -> None:
         self._source, self._positions = source, dict(positions)
@@ -88,7 +88,7 @@ def positions_of(database: Database, source: Source, last_id: str | None, begin:
         known = broker.earliest_offsets(topic)
         return {**known, **parse_positions(last_id, broker.end_offsets(topic))}
     if begin not in ("now", "beginning"):
-        raise BadRequest(f'a feed cannot begin at "{begin}"', hint="write from=now or from=beginning")
+        raise BadRequest(f'a feed cannot start at "{begin}"', hint="write from=now or from=beginning")
     return dict(broker.end_offsets(topic) if begin == "now" else broker.earliest_offsets(topic))
 
 
@@ -102,9 +102,11 @@ def parse_positions(text: str, ends: Mapping[int, int]) -> Positions:
     for part in text.split(","):
         partition, colon, offset = part.strip().partition(":")
         if not (colon and partition.isdecimal() and offset.isdecimal() and max(len(partition), len(offset)) < 19):
-            raise BadRequest(f'"{text}" is no id of an event here', hint="send the id of the last event as it came")
+            raise BadRequest(
+                f'"{text}" is not an event id of this feed', hint="send the id of the last event unchanged"
+            )
         if int(partition) not in ends or int(offset) > ends[int(partition)]:
-            hint = "the topic was created anew, or the id is of another one: begin with from=beginning"
+            hint = "the topic was created again, or the id is of another topic: start with from=beginning"
             raise BadRequest(f'there is no event "{text}" here', hint=hint)
         positions[int(partition)] = int(offset)
     return positions

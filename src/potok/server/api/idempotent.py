@@ -29,10 +29,10 @@ _pruned_at: dict[int, float] = {}
 def append_once(
     broker: Broker, topic: str, records: Sequence[AddressedRecord], key: str | None, body: bytes
 ) -> dict[str, Any]:
-    """Append all records at once; with a `key` that came before, nothing, and what was told then is told again.
+    """Append all records in one transaction. If the `key` was used before, append nothing and repeat that response.
 
-    On Kafka the key is noted right after the records: if the process dies between the two, and the request comes again,
-    they are appended twice.
+    On Kafka the key is stored right after the records: if the process dies between the two and the request is sent
+    again, they are appended twice.
     """
     if not broker.has_topic(topic):
         raise TopicNotFound(topic)
@@ -99,7 +99,7 @@ def _check(broker: Broker, topic: str, batch: pa.RecordBatch) -> None:
 
 
 def _mark(topic_id: str, key: str) -> str:
-    """A topic that was created anew has had no requests yet, whatever came to another one of its name."""
+    """Return the prefix of the keys of a topic. It changes if the topic is deleted and created again."""
     return _PREFIX + hashlib.sha256(f"{topic_id}\0{key}".encode()).hexdigest()
 
 

@@ -47,8 +47,8 @@ _FAILED: dict[int | str, dict[str, Any]] = {
 
 @router.post("/sql", tags=["statements"], summary="Execute statements", openapi_extra=_BODY, responses=_FAILED)
 async def sql(request: Request) -> Response:
-    """The results in the order of the statements. What came before a statement that fails has happened: the answer
-    is a problem then, with the results so far. Queries that keep running are for `POST /query-stream`."""
+    """Return the results in the order of the statements. If a statement fails, those before it have taken effect, and
+    the response is a problem with their results. Send push queries to `POST /query-stream`."""
     site, body = site_of(request), await json_body(request)
     text, variables = text_of(body, "sql", "ksql"), object_of(body, "variables")
     properties = properties_of(body.get("properties"))
@@ -62,13 +62,13 @@ def _check_ends(script: Sequence[ast.Parsed]) -> None:
     for parsed in script:
         statement = parsed.statement
         if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit is not None):
-            raise BadRequest("a query that keeps running has no answer that ends", hint="POST it to /query-stream")
+            raise BadRequest("a push query has no finite response", hint="POST it to /query-stream")
 
 
 def _carry_out(
     site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
 ) -> Response:
-    """The whole answer: it may be large, and the event loop is for all."""
+    """Encode the whole response, in a thread because it may be large."""
     session, results = site.work.session(variables), list[orjson.Fragment]()
     size = AnswerSize(site.limits.answer_bytes)
     for parsed in script:
@@ -143,7 +143,7 @@ async def _known(site: Site, query_id: str) -> QueryInfo:
     found = {info.query_id: info for info in await site.work.answer(site.database.queries)}
     info = found.get(query_id) or found.get(query_id.upper())
     if info is None:
-        raise NotThere(f'there is no query "{query_id}"', hint=f"there are: {', '.join(found) or 'none'}")
+        raise NotThere(f'there is no query "{query_id}"', hint=f"known queries: {', '.join(found) or 'none'}")
     return info
 
 

@@ -30,19 +30,19 @@ def records_of(given: Any) -> list[AddressedRecord]:
     if isinstance(given, Mapping):
         given = [given]
     if not isinstance(given, list):
-        raise BadRequest("records are an object or a list of them", hint='send {"key": "k", "value": {...}}')
+        raise BadRequest("the body must be an object or a list of objects", hint='send {"key": "k", "value": {...}}')
     return [_record(item, number) for number, item in enumerate(given)]
 
 
 def _record(item: Any, number: int) -> AddressedRecord:
     where = f"record {number + 1}"
     if not isinstance(item, Mapping):
-        raise BadRequest(f"{where} is no object", hint='write {"key": "k", "value": {...}}')
+        raise BadRequest(f"{where} is not an object", hint='write {"key": "k", "value": {...}}')
     odd = sorted(item.keys() - _FIELDS)
     if odd:
-        raise BadRequest(f'{where} has a field "{odd[0]}"', hint=f"the fields are: {', '.join(sorted(_FIELDS))}")
+        raise BadRequest(f'{where} has an unknown field "{odd[0]}"', hint=f"use: {', '.join(sorted(_FIELDS))}")
     if not item.keys() & {"value", "value_base64"}:
-        hint = 'write "value": null for a record that deletes'
+        hint = 'write "value": null for a tombstone'
         raise BadRequest(f"{where} has no value", hint=hint)
     timestamp = _whole(item, "timestamp", where)
     record = LogRecord(
@@ -59,11 +59,11 @@ def _bytes(item: Mapping[str, Any], name: str, where: str) -> bytes | None:
     if encoded is None:
         return to_bytes(item.get(name))
     if name in item:
-        raise BadRequest(f"{where} has its {name} twice", hint=f"write {name} or {name}_base64")
+        raise BadRequest(f"{where} has two values for {name}", hint=f"write {name} or {name}_base64")
     try:
         return base64.b64decode(encoded, validate=True)
     except (binascii.Error, TypeError, ValueError) as error:
-        raise BadRequest(f"{name}_base64 of {where} is no base64", hint="encode the bytes as RFC 4648 says") from error
+        raise BadRequest(f"{name}_base64 of {where} is not base64", hint="encode the bytes as in RFC 4648") from error
 
 
 def _whole(item: Mapping[str, Any], name: str, where: str) -> int | None:
@@ -71,7 +71,7 @@ def _whole(item: Mapping[str, Any], name: str, where: str) -> int | None:
     if found is None:
         return None
     if isinstance(found, bool) or not isinstance(found, int) or found < 0 or found >= 1 << 62:
-        raise BadRequest(f"the {name} of {where} is no whole number", hint=f"write {name} as a number, or leave it out")
+        raise BadRequest(f"the {name} of {where} is not an integer", hint=f"write {name} as an integer, or omit it")
     return found
 
 
@@ -79,5 +79,5 @@ def _headers(given: Any, where: str) -> tuple[tuple[str, bytes], ...]:
     if not given:
         return ()
     if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):
-        raise BadRequest(f"the headers of {where} are no object of texts", hint='write {"name": "value"}')
+        raise BadRequest(f"the headers of {where} are not an object of strings", hint='write {"name": "value"}')
     return tuple((name, value.encode()) for name, value in given.items())

@@ -26,9 +26,9 @@ _RECORD = {
         "key_base64": {"type": "string", "description": "The bytes of the key, instead of `key`."},
         "value": {"description": "Text as it is, anything else as JSON; null deletes the key of a compacted topic."},
         "value_base64": {"type": "string", "description": "The bytes of the value, instead of `value`."},
-        "timestamp": {"type": "integer", "description": "Milliseconds since 1970; by default the present."},
+        "timestamp": {"type": "integer", "description": "Milliseconds since 1970; default: the current time."},
         "headers": {"type": "object", "description": "Text by name."},
-        "partition": {"type": "integer", "description": "By default that of the key."},
+        "partition": {"type": "integer", "description": "Default: chosen by the key."},
     },
 }
 _SCHEMA = {"anyOf": [_RECORD, {"type": "array", "items": _RECORD}]}
@@ -59,7 +59,9 @@ async def append(
     try:
         given: Any = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise BadRequest(f"the body is no JSON: {error}", hint='send {"key": "k", "value": {...}} or a list') from error
+        raise BadRequest(
+            f"the body is not JSON: {error}", hint='send {"key": "k", "value": {...}} or a list'
+        ) from error
     records = records_of(given)
 
     def work() -> dict[str, Any]:
@@ -73,10 +75,10 @@ async def append(
 def _check_writable(database: Database, topic: str) -> None:
     """Raise if a query writes the topic."""
     if topic.startswith("_") or topic.endswith("-dead-letters"):
-        raise BadRequest(f'topic "{topic}" is not written from outside', hint="name a topic of your own")
+        raise BadRequest(f'clients cannot write to topic "{topic}"', hint="choose another topic")
     for source in database.catalog.sources.values():
         if source.topic == topic and source.is_table and source.query:
-            hint = "its rows are what its query makes of others; send records to those"
+            hint = "send records to the sources of that query"
             raise BadRequest(f'topic "{topic}" is written by query {source.query}', hint=hint)
 
 

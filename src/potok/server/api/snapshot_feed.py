@@ -1,4 +1,4 @@
-"""Changes of a table that writes none to a topic: the differences between its committed batches."""
+"""Changes of a table without a changelog topic: the differences between its committed batches."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from potok.sql.catalog import Source
 from potok.statements.database import Database
 
 LOOK_S = 0.2
-"""How often the last committed batch is looked at."""
+"""How often the last committed batch is checked."""
 
 SHARE = 10
-"""A table whose rows take long to read is read so seldom that it takes at most a tenth of the time."""
+"""Reading the rows of a table takes at most one tenth of the time."""
 
 _BOUNDS = ("WINDOWSTART", "WINDOWEND")
 
@@ -26,17 +26,19 @@ _BOUNDS = ("WINDOWSTART", "WINDOWEND")
 class SnapshotFeed:
     """Events of one table for one client; the id of an event is the batch of its snapshot.
 
-    A client that comes back with the id of an older batch gets a `gap`, and then all rows: what changed between is not
-    known any more.
+    A client that reconnects with the id of an older batch gets a `gap` and then all rows, because the changes in
+    between are not known.
     """
 
     look_s = LOOK_S
 
     def __init__(self, database: Database, source: Source, reads: TableReads, last_id: str | None, begin: str) -> None:
         if begin not in ("now", "beginning"):
-            raise BadRequest(f'a feed cannot begin at "{begin}"', hint="write from=now or from=beginning")
+            raise BadRequest(f'a feed cannot start at "{begin}"', hint="write from=now or from=beginning")
         if last_id and not last_id.isdecimal():
-            raise BadRequest(f'"{last_id}" is no id of an event here', hint="send the id of the last event as it came")
+            raise BadRequest(
+                f'"{last_id}" is not an event id of this feed', hint="send the id of the last event unchanged"
+            )
         self._database, self._source, self._reads = database, source, reads
         self._keys = [*(column.name for column in source.keys), *(_BOUNDS if source.window is not None else ())]
         self._closed = False
@@ -51,11 +53,11 @@ class SnapshotFeed:
 
     @property
     def subscription(self) -> SnapshotFeed:
-        """What wakes the one who follows."""
+        """Set the function that wakes the reader."""
         return self
 
     def take(self) -> list[Event] | None:
-        """The changes since the last call; None when it is over."""
+        """Return the changes since the last call; None at the end."""
         if self._closed:
             return None
         if self._gap:
@@ -81,7 +83,7 @@ class SnapshotFeed:
 
     def _read(self) -> tuple[int, dict[bytes, dict[str, Any]]]:
         began = time.monotonic()
-        batch = self._committed()  # before the rows: a batch that is committed meanwhile is compared once more
+        batch = self._committed()  # before the rows: a batch that is committed meanwhile is compared again
         rows = self._reads.in_range(self._source.name, Keys(), EVERY, None)
         found = {dump([row[name] for name in self._keys]): row for row in rows}
         self._wait_until = time.monotonic() + SHARE * (time.monotonic() - began)

@@ -33,8 +33,8 @@ def _parameter(name: str, where: str, description: str) -> dict[str, Any]:
 
 @router.get("/tables", summary="List the tables")
 async def tables(request: Request) -> Response:
-    """`readable` are the tables whose rows a query keeps: those of CREATE TABLE ... AS SELECT and CREATE SOURCE TABLE.
-    The others name what lies in a topic."""
+    """`readable` marks tables whose rows a query materializes: CREATE TABLE ... AS SELECT and CREATE SOURCE TABLE. The
+    others only declare a topic."""
     caller_of(request.scope).require(READ)
     sources = site_of(request).database.catalog.sources.values()
     found = [
@@ -66,7 +66,7 @@ async def rows(
     site = site_of(request)
     caller_of(request.scope).require(READ)
     if limit is not None and limit > site.limits.rows:
-        raise BadRequest(f"limit is at most {site.limits.rows:,} here", hint="ask for the rest with from")
+        raise BadRequest(f"limit exceeds the maximum of {site.limits.rows:,}", hint="request the rest with from")
     keys, windows = Keys(low, high, prefix), Windows(_ms(at), _ms(window_from), _ms(window_to))
     return await site.work.answer(lambda: _listed(site, site.reads.in_range(name, keys, windows, limit)))
 
@@ -78,7 +78,7 @@ async def rows(
     openapi_extra={
         "parameters": [
             _parameter("name", "path", "The table."),
-            _parameter("key", "path", "The key. Of several key columns a JSON array, in their order."),
+            _parameter("key", "path", "The key; for several key columns, a JSON array in their order."),
             _parameter("at", "query", f"The windows that hold this instant. {_INSTANT}"),
             _parameter("from", "query", _START),
             _parameter("to", "query", _END),
@@ -126,7 +126,7 @@ class KeyConvertor(Convertor[str]):
 register_url_convertor("row_key", KeyConvertor())
 
 QUICK = Route("/tables/{name}/{key:row_key}", row, methods=["GET"])
-"""The same as the last of the routes above, to stand before all: to find a route takes long where there are many."""
+"""The same as the last route above, placed before all others, because finding a route among many takes long."""
 
 
 def answer(content: Any, status: int = 200) -> Response:
@@ -140,4 +140,4 @@ def _ms(text: str | None) -> int | None:
         return parse_epoch_ms(text)
     except ValueError as error:
         hint = "write milliseconds since 1970, or 2026-01-31T12:00:00Z"
-        raise BadRequest(f'"{text}" is no instant', hint=hint) from error
+        raise BadRequest(f'"{text}" is not a timestamp', hint=hint) from error

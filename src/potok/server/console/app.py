@@ -21,7 +21,7 @@ from potok.server.console.live import Live
 
 STATIC = Path(__file__).parent / "static"
 
-# Values of records are shown on the page, so the page may run no code but its own and talk to nobody but this server.
+# The page shows values of records, so it may run only its own code and connect only to this server.
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -80,7 +80,7 @@ def create_app(feed: Feed, *, interval: float = 0.4) -> FastAPI:
 
 
 class WithHeaders:
-    """Adds the headers to every answer, and leaves a stream of events a stream."""
+    """Adds the headers to every response without buffering event streams."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -97,6 +97,6 @@ class WithHeaders:
 
 
 def _json(content: Any, status: int = 200) -> Response:
-    # Keys and values of records may be of any type that a topology can make, so whatever JSON lacks is shown as text.
+    # Keys and values of records may have any type; those without a JSON form are shown as text.
     body = orjson.dumps(content, default=str, option=orjson.OPT_NON_STR_KEYS)
     return Response(body, status_code=status, media_type="application/json")

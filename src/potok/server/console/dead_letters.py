@@ -12,7 +12,7 @@ from potok.log.broker import Broker
 PER_REASON = 12
 SHOWN_CHARS = 200
 TAIL = 200
-"""Only so many records of a partition are read at a time: after a flood the page shows its end, not all of it."""
+"""Maximum number of records read from a partition at a time: after a flood, the page shows only its end."""
 
 
 class RecentDeadLetters:
@@ -43,7 +43,7 @@ class RecentDeadLetters:
         return 0 if box is None else box.count()
 
     def _opened(self) -> DeadLetters | None:
-        """The letters of a query that has started: until then it has no topic for them."""
+        """Open the dead letters of a query once it has started; before that, their topic does not exist."""
         if self._box is None:
             box = DeadLetters(self._broker, self._query)
             self._box = box if self._broker.has_topic(box.topic) else None
@@ -75,7 +75,7 @@ def _as_object(dead_letter: DeadLetter) -> dict[str, Any]:
 
 
 def shown(data: bytes | None) -> str:
-    """Bytes as text that a person can look at; what is no text is escaped, what is long is cut."""
+    """Render bytes for people: escape what is not text, and truncate long values."""
     if data is None:
         return ""
     text = data[: SHOWN_CHARS * 4].decode("utf-8", errors="backslashreplace")

@@ -10,7 +10,7 @@ FAMILIES = {"source": "source", "sink": "sink", "table": "stateful", "step": "st
 
 
 def draw(description: Mapping[str, Any]) -> dict[str, Any]:
-    """From the description of a topology to boxes with two lines of text."""
+    """Convert the description of a topology to boxes with two lines of text."""
     steps = description["steps"]
     return {
         "query": description["name"],
@@ -40,7 +40,7 @@ def _box(step: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _label(step: Mapping[str, Any]) -> str:
-    """The topic or the table; for a step that was given no name, the verb that made it."""
+    """Return the topic or the table of a step; for an unnamed step, its verb."""
     if step["topic"]:
         return str(step["topic"])
     name: str = step["name"]

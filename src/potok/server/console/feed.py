@@ -15,16 +15,16 @@ class UnknownTable(QueryError):
 
 
 class Feed(Protocol):
-    """What a page shows, asked from a thread, several times a second. Everything returned is plain data."""
+    """Data of the page, called from a thread several times a second. Everything returned is plain data."""
 
     def topology(self) -> dict[str, Any]:
-        """`query`, `nodes`, `tables` and `panels`: what does not change while the query runs."""
+        """Return `query`, `nodes`, `tables` and `panels`, which do not change while the query runs."""
         ...
 
     def snapshot(self) -> dict[str, Any]:
-        """The numbers as of now."""
+        """Return the current figures."""
         ...
 
     def rows(self, table: str, find: str, limit: int) -> dict[str, Any]:
-        """At most `limit` rows of a table whose key contains `find`."""
+        """Return at most `limit` rows of a table whose key contains `find`."""
         ...

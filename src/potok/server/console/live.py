@@ -14,7 +14,7 @@ from potok.clock import now_ms
 from potok.server.console.feed import Feed
 
 HISTORY = 120
-"""Points that a page gets when it opens, so that its charts are there at once."""
+"""Points that a page gets when it opens, so that its charts are not empty."""
 
 LAST_LOOK_S = 5.0
 
@@ -22,9 +22,9 @@ CURVES = ("rate_in", "rate_out", "lag", "batch_ms", "dead_letters", "state_bytes
 
 
 class Live:
-    """Takes a snapshot every `interval` seconds and hands it to whoever listens.
+    """Takes a snapshot every `interval` seconds and passes it to all listeners.
 
-    A browser that is slow misses snapshots and gets the latest; it never makes the others wait.
+    A slow browser skips snapshots and gets the latest; it never delays the others.
     """
 
     def __init__(self, feed: Feed, interval: float = 0.4, history: int = HISTORY) -> None:
@@ -69,11 +69,11 @@ class Live:
             return {**self._latest, "at": now_ms(), "state": "unreadable", "error": str(error)}
 
     def snapshot(self) -> dict[str, Any]:
-        """The latest snapshot with all the history there is."""
+        """Return the latest snapshot with the whole history."""
         return {**self._latest, "history": list(self._history)}
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Server-sent events: first everything, with the history, then a snapshot after each look."""
+        """Yield server-sent events: first a snapshot with the history, then one per interval."""
         self._loop = asyncio.get_running_loop()
         if not self._number:
             await self._next(0)

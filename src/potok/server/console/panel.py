@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 OTHERS = "others"
-"""The part of a window that belongs to no key of its own on the chart."""
+"""The part of a bar for all keys that have no colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +17,11 @@ class Panel:
     Args:
         kind: `top` ranks the rows of a table by value; `series` draws one bar per window of a windowed table.
         table: The table's name.
-        title: What stands above it.
+        title: The heading.
         unit: Written before each value, such as "$".
         beside: For `top`: a second table with the same keys, shown next to the value, and what to call it.
         limit: How many rows, or how many windows.
-        parts: For `series`: how many keys get a colour of their own; the rest of a window is one part.
+        parts: For `series`: how many keys get a colour; the rest of a window is one part.
     """
 
     kind: Literal["top", "series"]
@@ -45,14 +45,14 @@ class Panel:
 
 
 def top(rows: Mapping[Any, Any], beside: Mapping[Any, Any], limit: int) -> list[dict[str, Any]]:
-    """The rows with the greatest values, the greatest first; of equals, the one whose key sorts first."""
+    """Return the rows with the greatest values in descending order, then by key."""
     numbers = [(value, str(key), key) for key, value in rows.items() if _is_number(value)]
     numbers.sort(key=lambda row: (-row[0], row[1]))
     return [{"key": text, "value": value, "beside": beside.get(key)} for value, text, key in numbers[:limit]]
 
 
 def series(rows: Mapping[tuple[Any, int, int], Any], limit: int, parts: int) -> dict[str, Any]:
-    """One bar for each of the latest windows, cut into parts by key; the keys with the most come first."""
+    """Return one bar per window for the latest windows, divided by key; the largest keys come first."""
     windows: dict[tuple[int, int], dict[str, float]] = {}
     for (key, start, end), value in rows.items():
         if _is_number(value):

@@ -1,4 +1,4 @@
-"""The numbers of a query, from what it leaves in its broker and its tables: in this process or in another."""
+"""The figures of a query, read from its broker and its tables; the query may run in another process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from potok.topology.describe import description_of
 from potok.topology.graph import Topology
 
 REST = 4
-"""A panel that takes a second to read is read every fifth second, so that watching never becomes the main work."""
+"""A panel that takes a second to read is read every five seconds, which bounds the cost of watching."""
 
 LOOKED_AT = 20_000
 """How many rows of a table are searched for a key."""
@@ -57,7 +57,7 @@ class QueryFeed:
         return {**shape, "panels": [panel.describe() for panel in self._panels]}
 
     def _describe(self) -> dict[str, Any] | None:
-        """What the query says of itself once it has started; before that, what is going to be started."""
+        """Return the recorded topology of the query; before it has started, the one that is about to start."""
         stored = read_description(self._broker, self._query)
         if stored is None and self._topology is not None:
             return description_of(self._topology)
@@ -109,7 +109,7 @@ class QueryFeed:
     def _measure(self, progress: Progress, now: int) -> dict[str, float]:
         totals = {"in": progress.total_in, "out": progress.total_out}
         totals |= {f"step {name}": counts["out"] for name, counts in progress.steps.items()}
-        # How many records of the last batch each step sent is not written down.
+        # The number of records that each step sent in the last batch is not recorded.
         began = {"in": progress.total_in - progress.records_in, "out": progress.total_out - progress.records_out}
         self._rates.begin(progress.committed_at_ms - max(progress.batch_ms, 1), totals | began)
         self._rates.record(progress.committed_at_ms, totals)
@@ -122,7 +122,7 @@ class QueryFeed:
         return max(0, until - progress.started_at_ms)
 
     def _lag(self, progress: Progress) -> int:
-        """Counted from the ends of the topics as they are now: a batch that hangs must not hide what piles up."""
+        """Count from the current ends of the topics, so that a batch that hangs does not hide the growing lag."""
         try:
             ends = self._broker.end_offsets_of(list(progress.offsets))
         except PotokError:
@@ -134,7 +134,7 @@ class QueryFeed:
         return lag
 
     def _fill(self, progress: Progress) -> list[dict[str, Any] | None]:
-        """The panels as of the last commit; a table changes no more often than that."""
+        """Return the panels as of the last commit, because tables change only then."""
         commit = (progress.started_at_ms, progress.batch)
         began = self._clock()
         if commit == self._filled_at or began < self._next_fill_ms:
@@ -164,7 +164,7 @@ class QueryFeed:
 
 
 class FirstCells(Snapshot):
-    """The beginning of each table of a snapshot: somebody who browses does not wait for five million rows."""
+    """Read the beginning of each table of a snapshot; reading millions of rows would take too long."""
 
     def __init__(self, snapshot: Snapshot, most: int) -> None:
         self._snapshot, self._most = snapshot, most

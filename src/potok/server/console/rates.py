@@ -7,15 +7,15 @@ from collections import deque
 from collections.abc import Mapping
 
 SPAN_MS = 5_000
-"""Long enough to hold several batches, short enough to follow a change while one looks."""
+"""Long enough to contain several batches, short enough to show a change quickly."""
 
 
 class Rates:
     """Rates of named totals over the last few seconds.
 
-    A total moves only when a batch commits, so a difference between two looks would jump between nothing and a whole
-    batch. The rate is taken from commit to commit; while no commit comes, the time since the last one counts too once
-    it is longer than the batches were, so that a query that stands still sinks to zero.
+    A total changes only when a batch commits, so the difference between two samples would jump between zero and a
+    whole batch. The rate is computed from commit to commit. While no batch commits, the time since the last commit
+    counts once it exceeds the duration of a batch, so that the rate of a stalled query falls to zero.
     """
 
     def __init__(self, span_ms: int = SPAN_MS) -> None:
@@ -24,23 +24,22 @@ class Rates:
         self._began: tuple[int, dict[str, int]] | None = None
 
     def begin(self, began_ms: int, totals: Mapping[str, int]) -> None:
-        """Take note of the totals before the first commit that is seen: as long as it is the only one, it gives the
-        rate."""
+        """Record the totals before the first observed commit; until there is a second one, they determine the rate."""
         if not self._commits:
             self._began = (began_ms, dict(totals))
 
     def record(self, committed_at_ms: int, totals: Mapping[str, int]) -> None:
-        """Take note of the totals as of a commit. The same commit may be told any number of times."""
+        """Record the totals as of a commit. Repeated calls for the same commit have no effect."""
         if self._commits and committed_at_ms <= self._commits[-1][0]:
             return
         if self._commits and any(totals.get(name, 0) < total for name, total in self._commits[-1][1].items()):
-            self._commits.clear()  # the totals began anew: the query was started again
+            self._commits.clear()  # the totals were reset: the query was started again
         self._commits.append((committed_at_ms, dict(totals)))
         while len(self._commits) > 2 and self._commits[1][0] <= committed_at_ms - self._span_ms:
             self._commits.popleft()
 
     def at(self, now_ms: int) -> dict[str, float]:
-        """The rate of each total, seen at `now_ms`."""
+        """Return the rate of each total at `now_ms`."""
         commits = list(self._commits)
         if len(commits) == 1 and self._began is not None:
             commits.insert(0, self._began)

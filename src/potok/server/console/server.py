@@ -1,4 +1,4 @@
-"""Serves the page from a thread of this process."""
+"""Serve the page from a thread of this process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from potok.errors import SetupError
 
 
 class PortTaken(SetupError):
-    """Something listens on that port already."""
+    """The port is in use."""
 
     def __init__(self, port: int, why: str) -> None:
         super().__init__(
-            f"cannot listen on port {port}: {why}", hint="pick another one with --port, or 0 for any that is free"
+            f"cannot listen on port {port}: {why}", hint="choose another one with --port, or 0 for any free port"
         )
 
 
@@ -29,8 +29,8 @@ class Server:
 
     def __init__(self, app: FastAPI, port: int, *, search: bool = False) -> None:
         """Args:
-        port: 0 takes any that is free.
-        search: Try the ports after it if it is taken.
+        port: 0 for any free port.
+        search: Try the following ports if it is in use.
         """
         self._app = app
         self._socket = _listen(port, tries=20 if search else 1)
@@ -44,11 +44,11 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        """Begin to answer. The port takes connections from the time this object exists; they wait for this."""
+        """Start serving. The port accepts connections from the construction of this object; they wait for this call."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End all answers and free the port."""
+        """End all responses and release the port."""
         live = getattr(self._app.state, "live", None)
         if live is not None:
             live.close()
@@ -71,7 +71,7 @@ class Server:
 def _listen(port: int, tries: int) -> socket.socket:
     for candidate in range(port, port + tries):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        # A port whose last connections still wait to die can be used again; one that someone listens on cannot.
+        # A port with connections in TIME_WAIT can be reused; one that another process listens on cannot.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", candidate))

@@ -1,4 +1,4 @@
-"""What the protocols of the server share: limits of a connection, and the contract with `uvicorn.Server`."""
+"""Limits of a connection, shared by all protocols, and the contract with `uvicorn.Server`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ HEAD_BYTES = 64 << 10
 """Maximum size of the request line and the headers of a request; for HTTP/2, as HTTP/2 counts them."""
 
 HEAD_S = 10.0
-"""A client that has begun a request must complete its headers within this time."""
+"""Time limit for a client to complete the headers of a request."""
 
 STALL_S = 60.0
-"""A client that accepts less than a piece of an answer in this time is disconnected: the answer is held meanwhile."""
+"""A client that accepts less than a piece of a response in this time is disconnected: its response uses memory."""
 
 
 class ServerState(Protocol):
-    """What `uvicorn.Server` hands to each protocol. It calls `shutdown()` of all `connections` when it stops, and waits
-    for the `tasks`."""
+    """State that `uvicorn.Server` passes to each protocol. When it stops, it calls `shutdown()` of all `connections`
+    and waits for the `tasks`."""
 
     total_requests: int
     connections: set[Any]
@@ -29,7 +29,7 @@ Address = tuple[str, int] | None
 
 
 def addresses(transport: asyncio.BaseTransport) -> tuple[Address, Address]:
-    """The addresses of the server and of the client."""
+    """Return the addresses of the server and of the client."""
     return _address(transport.get_extra_info("sockname")), _address(transport.get_extra_info("peername"))
 
 
@@ -38,7 +38,7 @@ def _address(found: Any) -> Address:
 
 
 def close(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-    """Close a connection when its client has taken what was written; do not wait longer than `STALL_S` for that."""
+    """Close a connection when its client has received everything, at the latest after `STALL_S`."""
     transport.close()
     if transport.get_write_buffer_size():
         loop.call_later(STALL_S, transport.abort)

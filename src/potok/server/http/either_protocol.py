@@ -16,7 +16,7 @@ SILENT_S = 10.0
 """Timeout for the first bytes of a connection."""
 
 CROWD = 1.25
-"""Connections beyond the limit are refused as busy; beyond so many times the limit they are closed."""
+"""Connections beyond the limit get a 503; beyond this multiple of the limit they are closed."""
 
 
 class EitherProtocol(asyncio.Protocol):

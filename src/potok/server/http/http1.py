@@ -20,11 +20,11 @@ from potok.server.problems import busy, problem_response
 from potok.sql.budget import Stop
 
 QUEUED = 16
-"""Requests that may wait on a connection for earlier answers; a client that sends more is disconnected."""
+"""Maximum number of pipelined requests on a connection; a client that sends more is disconnected."""
 
 
 class Http1Protocol(asyncio.Protocol):
-    """One connection. No client keeps it, or memory, by headers that do not end or by answers that it does not take."""
+    """One connection. Endless headers and unread responses hold neither the connection nor memory."""
 
     def __init__(self, config: uvicorn.Config, state: ServerState, app_state: dict[str, Any]) -> None:
         self.config, self.state, self._app_state = config, state, app_state
@@ -32,7 +32,7 @@ class Http1Protocol(asyncio.Protocol):
         self.writable = asyncio.Event()
         self.writable.set()
         self._parser: Any = httptools.HttpRequestParser(self)
-        # A request that says that it is the last one may have others behind it: they are never answered.
+        # Requests after one with `Connection: close` are never answered.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._stop = Stop()
         self._answering: Exchange | None = None
@@ -66,7 +66,7 @@ class Http1Protocol(asyncio.Protocol):
         if self._idle_timer is not None:
             self._idle_timer.cancel()
             self._idle_timer = None
-        # While headers come, the parser is fed no more than they may have: it keeps an unfinished line.
+        # While headers arrive, limit what the parser gets: it buffers an unfinished line.
         while self._in_head and data:
             room = HEAD_BYTES + 1 - self._head_bytes
             piece, data = data[:room], data[room:]
@@ -81,7 +81,7 @@ class Http1Protocol(asyncio.Protocol):
             self._feed(data)
 
     def _feed(self, data: bytes) -> bool:
-        """Whether this connection still reads requests afterwards."""
+        """Return whether this connection still reads requests afterwards."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -93,7 +93,7 @@ class Http1Protocol(asyncio.Protocol):
         return not self._transport.is_closing()
 
     def _refuse(self) -> None:
-        """Answer what cannot be parsed, or is too large; not in the middle of another answer."""
+        """Reject a request that is invalid or too large, unless another response is being sent."""
         if self._transport.is_closing():
             return
         if self._answering is None:
@@ -192,7 +192,7 @@ class Http1Protocol(asyncio.Protocol):
             self._transport.write(data)
 
     def answered(self, *, is_whole: bool) -> None:
-        """An answer is complete; `is_whole` if its request was."""
+        """Handle the end of a response; `is_whole` if its request was read completely."""
         self.state.total_requests += 1
         exchange, self._answering = self._answering, None
         if self._transport.is_closing():
@@ -206,16 +206,16 @@ class Http1Protocol(asyncio.Protocol):
         elif is_whole:
             self._idle_timer = self.loop.call_later(self.config.timeout_keep_alive, self.end)
         else:
-            # The rest of the body is not wanted; a client that goes on sending it is not waited for without end.
+            # The rest of the body is discarded; the wait for a client that keeps sending is bounded.
             self._idle_timer = self.loop.call_later(connections.STALL_S, self.end)
 
     def end(self) -> None:
-        """Close the connection when its client has taken what was written."""
+        """Close the connection when its client has received everything."""
         if not self._transport.is_closing():
             connections.close(self._transport, self.loop)
 
     def shutdown(self) -> None:
-        """Take no more requests, and close when the present one is answered; called when the server stops."""
+        """Accept no more requests, and close after the current response; called when the server stops."""
         self._ending = True
         if self._answering is None:
             self.end()
@@ -248,7 +248,7 @@ def _asks_for_web_socket(headers: list[tuple[bytes, bytes]]) -> bool:
 
 
 def _refusal(size: int) -> bytes:
-    """The answer to a request that could not be read, with headers of this size."""
+    """Return the response to an unreadable request with headers of this size."""
     if size <= HEAD_BYTES:
         return b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
     body = bytes(problem_response(HeadTooLarge(HEAD_BYTES)).body)

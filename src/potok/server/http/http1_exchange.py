@@ -1,4 +1,4 @@
-"""One request over HTTP/1.1 and its answer, as an ASGI application sees them."""
+"""One request over HTTP/1.1 and its response, as seen by an ASGI application."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 log = logging.getLogger("potok.server.http.http1")
 
 UNREAD_BYTES = 64 << 10
-"""No more is read from a client while the application has not taken so much of a body."""
+"""Reading pauses while this many bytes of a body are unread by the application."""
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in http.HTTPStatus}
 
 
 class Exchange:
-    """`send` writes the head of an answer together with the first part of its body; `receive` resumes reading."""
+    """`send` writes the head of a response together with the first part of its body; `receive` resumes reading."""
 
     __slots__ = (
         "_bodiless",
@@ -102,7 +102,7 @@ class Exchange:
         if self.gone:
             return
         if self.is_complete:
-            raise RuntimeError(f"{message['type']} was sent after the answer was complete")
+            raise RuntimeError(f"{message['type']} was sent after the response was complete")
         if message["type"] == "http.response.start" and not self._started:
             self._start(message["status"], message.get("headers", ()))
         elif message["type"] == "http.response.body" and self._started:
@@ -139,7 +139,7 @@ class Exchange:
         head = b"".join(lines)
         if head.count(b"\n") != len(lines) or head.count(b"\r") != len(lines) or b"\0" in head:
             self._started = False
-            raise RuntimeError("a header of the answer has a line break or a NUL in it")
+            raise RuntimeError("a header of the response contains a line break or a NUL")
         # Sent with the data right after it, without waiting for the first event of a stream.
         self._head = head + b"\r\n"
         self._protocol.loop.call_soon(self._flush_head)
@@ -162,7 +162,7 @@ class Exchange:
                 if self._unsent < 0 or (self._unsent and not more):
                     self.keep_alive = False
                     self._protocol.write(head)
-                    raise RuntimeError("the body of an answer is not as long as its content-length says")
+                    raise RuntimeError("the length of the body of a response differs from its content-length")
             self._protocol.write(head + body)
         if not more:
             self.is_complete = True

@@ -1,7 +1,7 @@
-"""HTTP/2 over plain TCP, for clients that begin with it: one connection, and the requests on it.
+"""HTTP/2 over plain TCP with prior knowledge: one connection, and the requests on it.
 
-`h2` keeps the state of the protocol. What it leaves to its caller is here: nothing is sent beyond the client's windows,
-nothing is taken in that nobody has room for, and frames that ask for nothing do not keep a connection.
+`h2` keeps the state of the protocol. Its caller, this module, respects the client's windows, bounds what it reads, and
+does not let frames without a request keep a connection open.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from potok.server.problems import busy, problem_response
 log = logging.getLogger(__name__)
 
 STREAMS = 100
-"""Requests at one time on one connection, those too whose client has given them up and that still run."""
+"""Maximum number of concurrent requests on one connection, including cancelled ones that still run."""
 
 PIECE = 8 << 10
-"""So much is read at a time before others have their turn: it may be a thousand frames."""
+"""Bytes processed before other tasks get to run; they may be a thousand frames."""
 
 IDLE_FRAMES = 1_000
-"""Frames that ask for nothing, and requests that are given up, between two answers; beyond that, the client is cut."""
+"""Maximum number of frames without a request and of cancelled requests between two responses."""
 
 
 class _Connection(H2Connection):
-    """Reads heads that are larger than allowed, so that they can be refused with a status."""
+    """Reads headers that are larger than allowed, so that they can be rejected with a status."""
 
     DEFAULT_MAX_HEADER_LIST_SIZE = 4 * HEAD_BYTES
 
 
 class Http2Protocol(asyncio.Protocol):
-    """One connection. It ends when there has been no request on it for the keep-alive time, whatever else it says."""
+    """One connection. It is closed after the keep-alive time without a request, whatever other frames arrive."""
 
     def __init__(self, config: uvicorn.Config, state: ServerState, app_state: dict[str, Any]) -> None:
         self.config, self.server_state, self.app_state = config, state, app_state
@@ -94,7 +94,7 @@ class Http2Protocol(asyncio.Protocol):
             self._read()
 
     def _read(self) -> None:
-        """One piece of what has come; the rest when others have had their turn."""
+        """Process one piece of the received data; the rest after other tasks have run."""
         piece = bytes(self._unread[:PIECE])
         del self._unread[:PIECE]
         if self.transport.is_closing():
@@ -104,7 +104,7 @@ class Http2Protocol(asyncio.Protocol):
             for event in self.connection.receive_data(piece):
                 self._take(event)
         except ProtocolError as error:
-            log.info("a client broke the rules of HTTP/2: %s", error)
+            log.info("a client violated the HTTP/2 protocol: %s", error)
             self._end(None)
             return
         if self._idle_frames > IDLE_FRAMES:
@@ -174,7 +174,7 @@ class Http2Protocol(asyncio.Protocol):
             exchange.more(event.data or b"", size)
 
     def accept(self, stream: int, size: int) -> None:
-        """Let the client send as much again: somebody has taken so much of a body."""
+        """Open the window by the number of bytes that the application has read."""
         if size and not self.transport.is_closing():
             self.connection.acknowledge_received_data(size, stream)
 
@@ -200,7 +200,7 @@ class Http2Protocol(asyncio.Protocol):
             self._wait_for_requests()
 
     def answered(self) -> None:
-        """An answer is complete: whoever waits for answers sends no more than that."""
+        """Handle the end of a response, and reset the count of frames without a request."""
         self._idle_frames = 0
 
     def _wait_for_requests(self) -> None:
@@ -208,7 +208,7 @@ class Http2Protocol(asyncio.Protocol):
             self._idle = self.loop.call_later(self.config.timeout_keep_alive, self._end, ErrorCodes.NO_ERROR)
 
     def _end(self, code: ErrorCodes | None) -> None:
-        """Close the connection; with a code, say why first."""
+        """Close the connection; a code is sent first."""
         if self.transport.is_closing():
             return
         if code is not None:
@@ -217,13 +217,13 @@ class Http2Protocol(asyncio.Protocol):
         connections.close(self.transport, self.loop)
 
     def shutdown(self) -> None:
-        """Take no more requests, and close when the last one is answered; called when the server ends."""
+        """Accept no more requests, and close after the last response; called when the server stops."""
         self._ending = True
         if not self._running:
             self._end(ErrorCodes.NO_ERROR)
 
     def pause_writing(self) -> None:
-        """The client does not take what was sent: nothing more is read, as an answer might be due to it."""
+        """Stop reading while the client does not receive: each frame might need a reply."""
         self.writable.clear()
         self.transport.pause_reading()
         self._stalled = self.loop.call_later(connections.STALL_S, self.transport.abort)

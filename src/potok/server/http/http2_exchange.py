@@ -1,4 +1,4 @@
-"""One request over HTTP/2 and its answer, as an ASGI application sees them."""
+"""One request over HTTP/2 and its response, as seen by an ASGI application."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOT_SENT = frozenset({b"connection", b"keep-alive", b"proxy-connection", b"transfer-encoding", b"upgrade"})
-"""Headers of HTTP/1.1 alone, which an application may give."""
+"""Headers of HTTP/1.1 that an application may send and HTTP/2 forbids."""
 
 
 class Exchange:
-    """`send` waits for the windows of the client, and of the transport; `receive` opens ours by what it has taken."""
+    """`send` waits for the windows of the client and of the transport; `receive` opens ours as it reads."""
 
     def __init__(self, protocol: Http2Protocol, stream: int, headers: list[tuple[bytes, bytes]]) -> None:
         self._protocol, self._stream = protocol, stream
@@ -58,7 +58,7 @@ class Exchange:
         return not (self._gone or self._complete)
 
     def more(self, data: bytes, size: int) -> None:
-        """A part of the body, and what it counts in our windows."""
+        """Receive a part of the body, and its size in our windows."""
         self._body += data
         self._unaccepted += size
         self._something.set()
@@ -69,7 +69,7 @@ class Exchange:
         self._something.set()
 
     def gone(self) -> None:
-        """The client waits for this answer no more."""
+        """Handle a client that has cancelled the request."""
         self._gone = True
         self._stop.ask()
         self._something.set()
@@ -97,13 +97,13 @@ class Exchange:
         if self._gone:
             return
         if self._complete:
-            raise RuntimeError(f"{message['type']} was sent after the answer was complete")
+            raise RuntimeError(f"{message['type']} was sent after the response was complete")
         if message["type"] == "http.response.start":
             self._start(message)
         elif message["type"] == "http.response.body":
             await self._send_body(message.get("body", b""), more=message.get("more_body", False))
         else:
-            raise RuntimeError(f"{message['type']} is not known here")
+            raise RuntimeError(f"{message['type']} is not expected here")
 
     def _start(self, message: Message) -> None:
         given = [*self._protocol.server_state.default_headers, *message.get("headers", ())]
@@ -124,7 +124,7 @@ class Exchange:
 
     async def _send_body(self, body: bytes, *, more: bool) -> None:
         if not self._started:
-            raise RuntimeError("the body of an answer was sent before its head")
+            raise RuntimeError("the body of a response was sent before its head")
         body = b"" if self._bodiless else body
         if self._given:
             ends = not more and not body
@@ -150,7 +150,7 @@ class Exchange:
         self._protocol.flush()
 
     async def _room(self, ends_at: float) -> int:
-        """How much may be sent at once, when some may; 0 if the client is gone, or takes nothing any more."""
+        """Wait until data may be sent, and return how much; 0 if the client has disconnected or stalled."""
         connection, protocol = self._protocol.connection, self._protocol
         try:
             async with asyncio.timeout_at(ends_at):
@@ -165,14 +165,14 @@ class Exchange:
                     protocol.flush()
                     await self.may_send.wait()
         except TimeoutError:
-            log.info("a client took too little for %g seconds, and is dropped", connections.STALL_S)
+            log.info("dropping a client that accepted too little for %g seconds", connections.STALL_S)
             self._reset(ErrorCodes.CANCEL)
         except ProtocolError:
             self.gone()
         return 0
 
     def _try(self, action: Any) -> bool:
-        """Whether it could be sent: the client may have closed the stream meanwhile."""
+        """Return whether the data could be sent: the client may have closed the stream."""
         try:
             action()
         except ProtocolError:
@@ -184,7 +184,7 @@ class Exchange:
         self._complete = True
         self._protocol.answered()
         if not self._ended:
-            # The rest of the body is not wanted any more.
+            # The rest of the body is discarded.
             self._try(lambda: self._protocol.connection.reset_stream(self._stream, ErrorCodes.NO_ERROR))
         self._protocol.accept(self._stream, self._unaccepted)
         self._body, self._unaccepted = bytearray(), 0

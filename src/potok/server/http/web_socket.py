@@ -1,4 +1,4 @@
-"""WebSockets whose clients only listen: what they send is read to see that they are there, and not kept.
+"""WebSockets whose clients only listen: their messages show that they are connected, and are discarded.
 
 `websockets` keeps the state of the protocol and does no I/O; limits and timeouts are here.
 """
@@ -24,29 +24,29 @@ from potok.sql.budget import Stop
 
 log = logging.getLogger(__name__)
 _quiet = logging.getLogger("potok.server.websockets")
-_quiet.setLevel(logging.CRITICAL)  # what a client does wrong is not an event of the server
+_quiet.setLevel(logging.CRITICAL)  # errors of clients are not logged
 
 PIECE = 8 << 10
-"""So much is read at a time before others have their turn: it may be a thousand frames."""
+"""Bytes processed before other tasks get to run; they may be a thousand frames."""
 
 FRAMES, FRAMES_S = 1_000, 60.0
-"""A client may send so many frames in so many seconds; a client that sends more is disconnected."""
+"""Maximum number of frames per number of seconds; a client that sends more is disconnected."""
 
 LONGEST = 64 << 10
-"""Bytes of one message."""
+"""Maximum size of a message."""
 
 PING_S = 20.0
-"""How often a client is asked whether it is there; it has as long to answer."""
+"""Interval of pings, and time to respond to one."""
 
 CLOSE_S = 10.0
-"""For so long the server waits until the client closes the connection as well."""
+"""Time for the client to close the connection as well."""
 
 
 class WebSocketProtocol(asyncio.Protocol):
     """One connection, and the ASGI application that sends on it.
 
-    Reads no more while the client takes nothing, because answers to its pings would pile up; disconnects a client that
-    takes nothing for long, or that sends frame after frame.
+    Stops reading while the client does not receive, because replies to its pings would accumulate; disconnects a client
+    that stalls or sends too many frames.
     """
 
     def __init__(self, config: uvicorn.Config, state: ServerState, app_state: dict[str, Any]) -> None:
@@ -84,8 +84,8 @@ class WebSocketProtocol(asyncio.Protocol):
             self._read()
 
     def _read(self) -> None:
-        """One piece of what has come; the rest when others have had their turn."""
-        # The request that opens the connection is bounded, and read in one piece.
+        """Process one piece of the received data; the rest after other tasks have run."""
+        # The opening request is bounded, and read in one piece.
         size = PIECE if self._response is not None else len(self._unread)
         piece, self._unread = self._unread[:size], self._unread[size:]
         if self._transport.is_closing():
@@ -99,7 +99,7 @@ class WebSocketProtocol(asyncio.Protocol):
                 self._count()
         self._flush()
         if self._protocol.close_expected() and not self._closes:
-            # The client closed the connection, or broke the rules.
+            # The client closed the connection, or violated the protocol.
             self._left.set()
             self._stop.ask()
             self._end()
@@ -165,7 +165,7 @@ class WebSocketProtocol(asyncio.Protocol):
         return {"type": "websocket.disconnect", "code": code or 1006}
 
     async def _send(self, message: Message) -> None:
-        """Return when the client has taken enough: a message is as large as it is, and held until it is sent."""
+        """Wait until the client has received enough: a message is held until it is sent."""
         await self._writable.wait()
         if self._is_lost or self._closes:
             if message["type"] == "websocket.close":
@@ -188,7 +188,7 @@ class WebSocketProtocol(asyncio.Protocol):
                 self._after("close", CLOSE_S, self._end)
             else:
                 raise RuntimeError(f"{message['type']} is not expected here")
-        except InvalidState:  # the client closes the connection at this moment
+        except InvalidState:  # the client is closing the connection
             raise OSError("the client has left") from None
         self._flush()
         if self._transport.get_write_buffer_size() > PIECE:
@@ -196,7 +196,7 @@ class WebSocketProtocol(asyncio.Protocol):
             await self._writable.wait()
 
     def _open(self, message: Message) -> None:
-        """Answer the request that opens the connection."""
+        """Respond to the opening request."""
         if message["type"] == "websocket.close":
             self._reject(403)
             return
@@ -229,7 +229,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._after("ping", PING_S, self._ping)
 
     def _count(self) -> None:
-        """Whatever a client sends, it is there; nobody reads its messages, so their parts are not kept."""
+        """Record that the client is alive, and discard its messages."""
         self._ponged = True
         now = self._loop.time()
         if now - self._since > FRAMES_S:

@@ -16,7 +16,7 @@ Description = dict[str, Any]
 
 
 def source_line(source: Source) -> Description:
-    """A line of SHOW STREAMS or SHOW TABLES."""
+    """Describe a row of SHOW STREAMS or SHOW TABLES."""
     return {
         "type": source.kind,
         "name": source.name,
@@ -66,7 +66,7 @@ def _statistics(source: Source, database: Database) -> str:
 
 
 def _constraints(source: Source, database: Database) -> list[str]:
-    """The sources that are made of this one, which keep it from being dropped."""
+    """Return the sources derived from this one, which prevent dropping it."""
     readers = set(database.catalog_state().readers(source)) - {source.query, source.table_of}
     return sorted(other.name for other in database.catalog.sources.values() if other.query in readers)
 
@@ -96,12 +96,12 @@ def running_query(info: QueryInfo) -> Description:
 
 
 def state_of(info: QueryInfo) -> str:
-    """ksqlDB knows RUNNING, PAUSED, ERROR and UNRESPONSIVE. There, too, a query that waits for a broker is running."""
+    """Return RUNNING, PAUSED, ERROR or UNRESPONSIVE. As in ksqlDB, a query that waits for a broker is running."""
     return {"STOPPED": "UNRESPONSIVE", "WAITING": "RUNNING"}.get(info.state, info.state)
 
 
 def query_description(result: Rows | None, database: Database, info: QueryInfo | None = None) -> Description:
-    """A query that runs, or the one that a statement would begin."""
+    """Describe a running query, or the one that a statement would start."""
     details = dict(result.details) if result is not None else {}
     known = {query.query_id: query for query in database.queries()}
     info = info or known.get(str(details.get("ID", "")))
@@ -126,7 +126,7 @@ def query_description(result: Rows | None, database: Database, info: QueryInfo |
 
 
 def _query(text: str, sources: list[str], plan: str) -> Description:
-    """One that does not run."""
+    """Describe a query that is not running."""
     return {
         "id": "",
         "statementText": text,

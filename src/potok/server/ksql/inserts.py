@@ -1,4 +1,4 @@
-"""ksqlDB's REST API, rows that stream in: /inserts-stream."""
+"""ksqlDB's REST API, streaming inserts: /inserts-stream."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def inserts_stream(request: Request) -> ASGIApp:
         caller_of(request.scope).require(WRITE)
         first: list[bytes] = await anext(lines, [])
         if not first:
-            raise BadRequest("the body is empty", hint='begin with a line {"target": "a_stream"}')
+            raise BadRequest("the body is empty", hint='start with a line {"target": "a_stream"}')
         source = _target(site, first[0])
     except PotokError as error:
         return ksql_response(error)
@@ -44,7 +44,7 @@ async def inserts_stream(request: Request) -> ASGIApp:
 def _target(site: Site, line: bytes) -> Source:
     name = json_object(line).get("target")
     if not isinstance(name, str):
-        raise BadRequest('"target" is missing', hint='begin with a line {"target": "a_stream"}')
+        raise BadRequest('"target" is missing', hint='start with a line {"target": "a_stream"}')
     catalog = site.database.catalog
     plain = name.strip("`")
     folded = plain if name != plain or plain in catalog.sources else plain.upper()
@@ -52,8 +52,8 @@ def _target(site: Site, line: bytes) -> Source:
 
 
 async def _lines(request: Request, most: int, holding: Holding) -> AsyncIterator[list[bytes]]:
-    """The complete lines of each piece that arrives. They count until the next ones are asked for, and so does the
-    beginning of a line that is not there as a whole."""
+    """Yield the complete lines of each piece that arrives. They count as held until the next ones are requested, and so
+    does an incomplete line."""
     rest = bytearray()
     try:
         async for piece in request.stream():
@@ -76,7 +76,7 @@ async def _lines(request: Request, most: int, holding: Holding) -> AsyncIterator
 
 
 class _Inserts:
-    """Inserts what has arrived, and acknowledges it, while more is arriving."""
+    """Inserts and acknowledges rows while more are arriving."""
 
     def __init__(
         self, site: Site, source: Source, begun: list[bytes], lines: AsyncIterator[list[bytes]], *, as_array: bool

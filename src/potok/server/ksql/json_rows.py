@@ -1,4 +1,4 @@
-"""Rows as JSON, value by value as ksqlDB writes them."""
+"""Encode rows as JSON in the format of ksqlDB."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RowWriter:
         self._writers = None if all(writer is None for writer in writers) else writers
 
     def values(self, row: Row) -> Sequence[Any]:
-        """A row as what `dump` takes."""
+        """Convert a row for `dump`."""
         if self._writers is None:
             return row
         pairs = zip(self._writers, row, strict=True)
@@ -52,7 +52,7 @@ def dump(value: Any) -> bytes:
 
 
 def writer_of(type_: pa.DataType) -> Writer | None:
-    """What makes JSON of a value that is not NULL; None where nothing is to be made."""
+    """Return the function that converts non-NULL values to JSON; None if they need no conversion."""
     if type_ in _AS_IT_IS:
         return None
     if pa.types.is_floating(type_):
@@ -102,7 +102,7 @@ def _number(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON lacks: decimals with all their digits, bytes in base64, times as ISO texts of milliseconds."""
+    """Convert types that JSON lacks: decimals keep all digits, bytes are base64, times are ISO text in milliseconds."""
     if isinstance(value, Decimal):
         return orjson.Fragment(format(value, "f")) if value.is_finite() else str(value)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -118,7 +118,7 @@ def _plain(value: Any) -> Any:
 
 
 def type_text(type_: pa.DataType) -> str:
-    """How clients of ksqlDB are told a type: VARCHAR is STRING there."""
+    """Return the name of a type in ksqlDB's API, where VARCHAR is STRING."""
     return type_name(type_).replace("VARCHAR", "STRING")
 
 
@@ -137,7 +137,7 @@ def _backticked(name: str) -> str:
 
 
 def schema_tree(type_: pa.DataType) -> dict[str, Any]:
-    """A type as ksqlDB's descriptions nest it."""
+    """Return a type in the nested format of ksqlDB's descriptions."""
     if pa.types.is_list(type_):
         return {"type": "ARRAY", "fields": None, "memberSchema": schema_tree(type_.value_type)}
     if pa.types.is_map(type_):

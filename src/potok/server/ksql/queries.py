@@ -83,8 +83,8 @@ async def open_query(
     whole: Callable[[Rows], T],
     part: Callable[[Sequence[ResultColumn]], Write[Written]],
 ) -> T | OpenPush[Written]:
-    """The rows of a pull query, as `whole` writes them in a thread; or a push query that has begun, whose rows are
-    written by what `part` gives for its columns."""
+    """Return the rows of a pull query, encoded by `whole` in a thread, or a started push query whose rows are encoded
+    by the function that `part` returns for its columns."""
     properties = properties_of(body.get("properties", body.get("streamsProperties")))
     variables = object_of(body, "sessionVariables")
     parsed = await site.work.query(text, variables)
@@ -127,7 +127,7 @@ async def close_query(request: Request) -> Response:
         caller_of(request.scope).require(READ)
         query_id = body.get("queryId")
         if not isinstance(query_id, str) or not site_of(request).pushes.close(query_id):
-            hint = 'send {"queryId": "..."}, as the header of the answer has it'
+            hint = 'send {"queryId": "..."} with the id from the header of the response'
             raise BadRequest(f'there is no push query "{query_id}"', hint=hint)
     except PotokError as error:
         return ksql_response(error)
@@ -135,7 +135,7 @@ async def close_query(request: Request) -> Response:
 
 
 async def ws_query(socket: WebSocket) -> None:
-    """The request stands in the parameter `request`; the first message is the schema, each other one a row."""
+    """Execute the request in the parameter `request`; the first message is the schema, every other one a row."""
     await socket.accept()
     site = site_of(socket)
 
@@ -215,7 +215,7 @@ async def until_gone(socket: WebSocket) -> None:
 
 
 def reason(error: PotokError) -> str:
-    """What fits into the frame that closes a WebSocket."""
+    """Truncate a reason to the size of a WebSocket close frame."""
     return error.message.encode()[:120].decode(errors="ignore")
 
 

@@ -1,4 +1,4 @@
-"""The three forms in which ksqlDB sends the rows of a query."""
+"""The three formats in which ksqlDB sends the rows of a query."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KSQL_V1 = "application/vnd.ksql.v1+json"
 
 
 class RowFormat(ABC):
-    """Pieces of an answer, each complete as far as it goes: a client can read a row when it has its piece."""
+    """Encodes a response in pieces; a client can parse each row as soon as it has received its piece."""
 
     media_type: str
 
@@ -41,7 +41,7 @@ class RowFormat(ABC):
         return b"".join(pieces)
 
     idle = b""
-    """What may be sent while nothing comes, so that both sides know of each other."""
+    """Return a keep-alive piece, sent while there are no rows."""
 
 
 class Delimited(RowFormat):
@@ -63,7 +63,7 @@ class Delimited(RowFormat):
 
 
 class JsonArray(RowFormat):
-    """All in one JSON array."""
+    """One JSON array."""
 
     media_type = JSON
     idle = b"\n"
@@ -82,7 +82,7 @@ class JsonArray(RowFormat):
 
 
 class KsqlRows(RowFormat):
-    """The form of /query: an array of objects that say what they are, a line for each."""
+    """The format of /query: an array of tagged objects, one per line."""
 
     media_type = KSQL_V1
     idle = b"\n"
@@ -112,7 +112,7 @@ def _columns(query_id: str | None, columns: Sequence[ResultColumn]) -> dict[str,
         "queryId": query_id,
         "columnNames": [column.name for column in columns],
         "columnTypes": [type_text(column.type) for column in columns],
-        # ksqlDB has no such; its clients look for names that they know.
+        # ksqlDB does not have this; its clients ignore names that they do not know.
         "keyColumns": [column.name for column in columns if column.is_key],
     }
 

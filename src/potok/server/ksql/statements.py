@@ -1,4 +1,4 @@
-"""ksqlDB's REST API, statements: /ksql, and what a server says of itself."""
+"""ksqlDB's REST API, statements: /ksql, and information about the server."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from potok.statements.results import Push
 from potok.version import __version__
 
 SPOKEN = "0.29.0"
-"""The version of ksqlDB whose API this is: clients ask for it before they say anything else."""
+"""The version of ksqlDB whose API this is; clients request it first."""
 
 
 class Failed(Exception):
-    """A statement of a script that failed, and what those before it gave."""
+    """A statement of a script that failed, and the results of those before it."""
 
     def __init__(self, error: PotokError, statement: str, entities: list[orjson.Fragment]) -> None:
         super().__init__(str(error))
@@ -66,7 +66,7 @@ def _check_endpoint(script: Sequence[ast.Parsed]) -> None:
     for parsed in script:
         if isinstance(parsed.statement, ast.Query | ast.Print):
             hint = "POST it to /query-stream or /query"
-            raise _ForQueries("SELECT and PRINT are not answered here", hint=hint, location=parsed.at)
+            raise _ForQueries("SELECT and PRINT are not supported here", hint=hint, location=parsed.at)
 
 
 def _carry_out(

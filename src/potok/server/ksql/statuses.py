@@ -1,4 +1,4 @@
-"""What became of the statements of the command log, as `/status` tells it: each is read and parsed once."""
+"""Status of the statements in the command log, for `/status`; each is read and parsed once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.statements.database import Database
 from potok.statements.messages import command_id_of, done_message
 
 MOST_NEW = 1_000
-"""After so many statements all are read again: some of those that are known may have been removed."""
+"""After this many statements all are read again, because known ones may have been removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class _Known:
 
 
 class Statuses:
-    """Every command was carried out before its sender heard of it; the latest of an id counts. From any thread."""
+    """Every command was executed before its sender got a response; the latest of an id counts. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database, self._commands = database, CommandLog(database.broker)
@@ -39,7 +39,7 @@ class Statuses:
         return None if known is None else _status(known, self._database.catalog_state().queries)
 
     def _current(self) -> dict[str, _Known]:
-        """What is known after a look at the log; nobody changes it afterwards."""
+        """The statuses after reading the log; immutable."""
         with self._lock:
             count, left = self._commands.count, self._commands.left
             if (count, left) == (self._read, self._left):

@@ -63,5 +63,5 @@ class QuickRows:
 
 
 def leave_tables_alone(paths: Iterable[str]) -> bool:
-    """Whether none of these paths of a program could be meant by the path of a row."""
+    """Return whether no path of a program can match the path of a row."""
     return not any(path.startswith((TABLES, "/{")) for path in paths)

@@ -1,4 +1,4 @@
-"""The rows of one table as JSON objects."""
+"""Render the rows of one table as JSON objects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from potok.statements.pull.tables import Access, table_frames
 from potok.statements.results import ResultColumn
 
 ALIAS = "T"
-"""The alias of the table, where columns have one."""
+"""The alias of the table, if columns have one."""
 
 _ABSENT = object()
 
@@ -40,7 +40,7 @@ _PLAIN: Final[dict[pa.DataType, Callable[[Any], bool]]] = {
     DOUBLE: lambda value: type(value) is float,
     VARCHAR: lambda value: type(value) is str,
 }
-"""Whether a stored value of a type is shown as it is; any other is converted by way of a column."""
+"""Return whether stored values of a type are shown unchanged; others are converted through a column."""
 
 
 class RowShape:

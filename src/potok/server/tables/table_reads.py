@@ -71,7 +71,7 @@ class Keys:
             return self
         type_ = source.keys[0].type
         if self.prefix is not None and (type_ != VARCHAR or self.low is not None or self.high is not None):
-            raise BadRequest("prefix is for keys of text, and stands alone", hint="use from and to")
+            raise BadRequest("prefix requires a text key, and excludes from and to", hint="use from and to")
         low, high = (None if text is None else value_of(text, type_, source) for text in (self.low, self.high))
         return Keys(low, high, self.prefix)
 
@@ -181,8 +181,8 @@ class TableReads:
     def in_range(self, name: str, keys: Keys, windows: Windows, limit: int | None) -> list[dict[str, Any]]:
         source, reader, look = self._opened(name, windows)
         if keys != Keys() and (len(source.keys) != 1 or source.window is not None):
-            hint = "ask for one key, or use SQL: POST /sql"
-            raise BadRequest("ranges are for tables with one key column and no windows", hint=hint)
+            hint = "request one key, or use SQL: POST /sql"
+            raise BadRequest("ranges require a table with one key column and no windows", hint=hint)
         wanted = keys.of_texts(source)
         if reader is None:
             return []
@@ -194,9 +194,9 @@ class TableReads:
         source = source_named(database.catalog, name, is_table=True)
         if not source.table_of:
             hint = f"CREATE TABLE queryable_{source.name} AS SELECT * FROM {quoted(source.name)} keeps its rows"
-            raise Refused(f"nobody keeps the rows of table {quoted(source.name)}", hint=hint)
+            raise Refused(f"table {quoted(source.name)} is not materialized", hint=hint)
         if not windows.any and source.window is None:
-            raise BadRequest(f"table {quoted(source.name)} has no windows", hint="leave out at, from and to")
+            raise BadRequest(f"table {quoted(source.name)} has no windows", hint="omit at, from and to")
         reader = self._readers.reader(source)
         return source, reader, partial(committed, database.broker, source.table_of)
 
@@ -254,7 +254,7 @@ def no_row(source: Source) -> NotThere:
 
 
 def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:
-    """The rows whose window is meant. Of sessions and sliding windows the end belongs to them."""
+    """Return the rows whose window is selected. The end of session and sliding windows is inclusive."""
     starts, ends = (frame.columns.get(slot_of(ALIAS, name)) for name in WINDOW_BOUNDS)
     if windows.any or starts is None or ends is None:
         return frame
@@ -270,7 +270,7 @@ def _holding(frame: Frame, windows: Windows, reader: RowReader) -> Frame:
 
 
 def _among(frame: Frame, keys: Keys, source: Source) -> Frame:
-    """The rows whose key is meant: among stored keys there may be others, where they are long or have no order."""
+    """Return the rows whose key is selected. A scan may return others if keys are long or unordered."""
     if keys == Keys():
         return frame
     found = frame.columns[slot_of(ALIAS, source.keys[0].name)].to_pylist()
@@ -286,11 +286,11 @@ def key_of(source: Source, text: str) -> Any:
     try:
         parts = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise BadRequest(f'"{text}" is no key of {quoted(source.name)}', hint=_key_hint(source)) from error
+        raise BadRequest(f'"{text}" is not a key of {quoted(source.name)}', hint=_key_hint(source)) from error
     if isinstance(parts, list) and len(parts) == len(keys):
         parts = {column.name: part for column, part in zip(keys, parts, strict=True)}
     if not isinstance(parts, Mapping) or parts.keys() != {column.name for column in keys}:
-        raise BadRequest(f'"{text}" is no key of {quoted(source.name)}', hint=_key_hint(source))
+        raise BadRequest(f'"{text}" is not a key of {quoted(source.name)}', hint=_key_hint(source))
     return {c.name: value_of(_as_text(parts[c.name]), c.type, source) for c in keys}
 
 
@@ -304,9 +304,9 @@ def value_of(text: str, type_: pa.DataType, source: Source) -> Any:
         try:
             column = typed_column([orjson.loads(text)], type_)
         except orjson.JSONDecodeError as error:
-            raise BadRequest(f'"{text}" is no {type_name(type_)}', hint="write it as JSON") from error
+            raise BadRequest(f'"{text}" is not a {type_name(type_)}', hint="write it as JSON") from error
     if column.null_count:
-        raise BadRequest(f'"{text}" is no {type_name(type_)}', hint=_key_hint(source))
+        raise BadRequest(f'"{text}" is not a {type_name(type_)}', hint=_key_hint(source))
     return column[0].as_py()
 
 
@@ -314,7 +314,7 @@ def _canonical(source: Source, reader: RowReader, wanted: Any, text: str) -> byt
     try:
         return encode_key(wanted, reader.key_type)
     except UnusableKeyError as error:
-        raise BadRequest(f'"{text}" is no key of {quoted(source.name)}: {error}', hint=_key_hint(source)) from error
+        raise BadRequest(f'"{text}" is not a key of {quoted(source.name)}: {error}', hint=_key_hint(source)) from error
 
 
 def _as_text(part: Any) -> str:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
+    from potok.patterns.events.event_type import event, upcast
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
@@ -76,6 +77,8 @@ _HOMES = {
     "Consumer": "potok.log.clients.consumer",
     "Producer": "potok.log.clients.producer",
     "Queue": "potok.log.queues.queue",
+    "event": "potok.patterns.events.event_type",
+    "upcast": "potok.patterns.events.event_type",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -123,6 +126,7 @@ __all__ = [
     "TopologyError",
     "__version__",
     "days",
+    "event",
     "function",
     "functions",
     "hopping",
@@ -140,6 +144,7 @@ __all__ = [
     "start",
     "tumbling",
     "until_window_closes",
+    "upcast",
     "value_store",
     "window_store",
 ]

@@ -16,6 +16,7 @@ FLOORS = (
     {"compat"},
     {"records"},
     {"expressions", "backends", "storage"},
+    {"patterns"},
     {"metadata", "sinks"},
     {"topology", "state", "log"},
     {"dsl", "sql", "operators"},

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, overload
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from potok.dsl.camel_case import Spelling
+from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.handle import Declared, K, V
 from potok.dsl.serdes import serde_of, timestamps_of
@@ -17,7 +18,7 @@ from potok.duration import Duration
 from potok.topology.describe import DescribeForm, describe
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import infer
-from potok.topology.nodes import Node, StreamSource, TableSource
+from potok.topology.nodes import Node, Serde, StreamSource, TableSource
 from potok.topology.validate import validate
 
 
@@ -114,6 +115,41 @@ class StreamsBuilder(Spelling):
             serde_of(key, key_format, at),
             serde_of(value, value_format, at),
             timestamps_of(timestamp, timestamp_format, max_jump, at),
+        )
+        self._graph.add(node)
+        return Stream(self._graph, node)
+
+    def events(
+        self,
+        topic: str,
+        *,
+        types: Sequence[type[V]],
+        envelope: Literal["any", "cloudevents", "dictionary"] = "any",
+        key: object = str,
+        max_jump: Duration | None = None,
+        name: str | None = None,
+    ) -> Stream[Any, V]:
+        """Read a topic of events as a stream of their data, in the current version of their classes.
+
+        Args:
+            topic: The topic; created when the query starts if it does not exist.
+            types: Classes declared with `@potok.event`. With several, values have the fields of all of them, null where
+                a class has no such field, and the field `event_type`.
+            envelope: Accept `cloudevents` or the plain `dictionary` only.
+            key: The type of the key; text by default.
+            max_jump: As in `stream`.
+            name: Names the step; by default the name of the topic.
+        """
+        at = calling_location()
+        declared = declared_events(types, envelope, at)
+        node = StreamSource(
+            self._graph.step_name(name, topic),
+            at,
+            topic,
+            serde_of(key, None, at),
+            Serde("json", declared.schema),
+            timestamps_of(None, None, max_jump, at),
+            events=declared,
         )
         self._graph.add(node)
         return Stream(self._graph, node)

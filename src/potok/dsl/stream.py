@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, Unpack, overload
 
 from potok.dsl.camel_case import AGGREGATES
+from potok.dsl.events import event_writing
 from potok.dsl.external_sinks import ExternalSinks, guarantee_of
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouped_stream import GroupedStream
@@ -19,6 +20,7 @@ from potok.dsl.time_to_live import TtlClock, lifetime_of, topic_retention
 from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.expressions.function import Function
+from potok.patterns.events.write import EnvelopeName
 from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.topology.nodes import Arm, Branch, Merge, Node, Repartition, SelectKey, Sink, ToTable
 
@@ -34,6 +36,8 @@ class SinkOptions(TypedDict, total=False):
     retention: Duration | None
     cleanup_policy: CleanupPolicy
     guarantee: GuaranteeName
+    envelope: EnvelopeName | None
+    event: type | Sequence[type] | None
 
 
 class NotIterated(TopologyError):
@@ -125,6 +129,8 @@ class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks):
         retention: Duration | None = None,
         cleanup_policy: CleanupPolicy = "delete",
         guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
+        envelope: EnvelopeName | None = None,
+        event: type | Sequence[type] | None = None,
     ) -> None:
         """Write to a topic.
 
@@ -141,6 +147,9 @@ class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks):
                 `retention` as well.
             guarantee: `exactly_once`; or `at_least_once` or `at_most_once`, which write outside the commit of a
                 batch: just before it, or just after it.
+            envelope: Write events: `cloudevents` (structured), `cloudevents_binary`, or the plain `dictionary`.
+            event: The class of the events, if the values are not those of `builder.events`; of several classes, the
+                field `event_type` selects one.
         """
         at = calling_location()
         promised = guarantee_of(guarantee, at)
@@ -149,7 +158,10 @@ class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks):
         step = self._graph.step_name(None, f"{self._node.name}.to.{topic}")
         kept = topic_retention(topic, retention, cleanup_policy, at)
         formats = key_format or "", value_format or ""
-        self._graph.add(Sink(step, at, self._node, topic, *formats, partitions, guarantee=promised, **kept))
+        events = event_writing(self._graph, self._node, topic, envelope, event, value_format, at)
+        self._graph.add(
+            Sink(step, at, self._node, topic, *formats, partitions, guarantee=promised, events=events, **kept)
+        )
 
     def through(self, topic: str, **options: Unpack[SinkOptions]) -> Stream[K, V]:
         """Write to a topic, with the options of `to`, and continue with the same records."""

@@ -67,6 +67,8 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
             return _expr_fields([*(slot.expr for slot in plan.slots if slot.expr is not None), *tests])
         return _expr_fields([plan.selector, *tests])
     if isinstance(node, Sink):
+        if node.events is not None:
+            return None
         same_format = isinstance(source, StreamSource) and node.value_format in ("", source.value.format)
         return _expr_fields(inferred[node].exprs) if inferred[node.upstream].intact and same_format else None
     if isinstance(node, StreamJoin | TableLookup | HistoryLookup):

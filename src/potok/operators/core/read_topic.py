@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from potok.errors import QueryError
-from potok.log.broker import Broker
+from potok.log.broker import HEADERS, Broker
 from potok.log.record_limits import record_sizes
 from potok.operators.core.batch_spec import BatchTooLarge, Range
 from potok.operators.core.call import Errors
@@ -18,6 +18,7 @@ from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.windows.expiry import NEVER
 from potok.records.declared_class import completes, retyped
+from potok.patterns.events.read import read_events
 from potok.records.formats.registry import format_named
 from potok.records.rows import completed
 from potok.topology.inference.infer import Step
@@ -82,6 +83,8 @@ class SourceReader(Operator):
             batch = _with_values(batch)
         count = batch.num_rows
         key, key_errors = decode(batch.column("key"), self._node.key, None)
+        if isinstance(self._node, StreamSource) and self._node.events is not None:
+            return self._events(batch, input_partition, clock, (key, key_errors))
         value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
         headers = batch.column("headers")
         chunk = Chunk(
@@ -98,6 +101,41 @@ class SourceReader(Operator):
         )
         errors = {row: f"key: {text}" for row, text in key_errors.items()} | value_errors
         chunk = self.set_aside(chunk, errors, Reason.DECODE)
+        if self._node.timestamps.function is not None and len(chunk):
+            chunk = self._stamp(chunk)
+        if len(chunk):
+            chunk.stream_time = self._stream_times(chunk.timestamp, clock)
+            clock = int(chunk.stream_time[-1])
+        return chunk, clock
+
+    def _events(
+        self, batch: pa.RecordBatch, input_partition: int, clock: int, keys: tuple[Column, Errors]
+    ) -> tuple[Chunk, int]:
+        """Decode envelopes. The time of an event is that of its envelope, if it has one."""
+        assert isinstance(self._node, StreamSource)
+        assert self._node.events is not None
+        count = batch.num_rows
+        read = read_events(batch.column("value"), batch.column("headers"), self._node.events)
+        whole = Chunk(
+            keys[0],
+            [None] * count,
+            self._notion(batch),
+            np.zeros(count, np.int64),
+            np.full(count, input_partition, np.int64),
+            batch.column("offset").to_numpy(),
+            headers=batch.column("headers"),
+            raw_key=batch.column("key"),
+            raw_value=batch.column("value"),
+        )
+        errors = {row: f"key: {text}" for row, text in keys[1].items()} | read.errors
+        self.set_aside(whole, errors, Reason.DECODE)
+        chunk = whole.take(read.rows)
+        # Dead letters of later steps are read again from the log: these headers are not the record's.
+        chunk = replace(chunk, value=read.values, headers=pa.array(read.headers, HEADERS), raw_key=None, raw_value=None)
+        if self._node.timestamps.notion is TimeNotion.EVENT:
+            own = [at if time is None else time for at, time in zip(chunk.timestamp.tolist(), read.times, strict=True)]
+            chunk.timestamp = np.array(own, np.int64)
+        chunk = chunk.where(np.array([row not in keys[1] for row in read.rows.tolist()], np.bool_))
         if self._node.timestamps.function is not None and len(chunk):
             chunk = self._stamp(chunk)
         if len(chunk):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
+from potok.operators.sinks.event_encoder import EventEncoder
 from potok.operators.sinks.external_sink import ExternalSinkOperator
 from potok.operators.sinks.topic_sink import SinkWriter
 from potok.operators.stateless.factory import traced
@@ -28,6 +29,7 @@ def sink(node: Sink, shop: OperatorFactory) -> Operator:
         shop.report,
         node.guarantee,
         stamp=None if node.stamp is None else (node.stamp, traced(node, shop)),
+        events=None if node.events is None else EventEncoder(node.events, shop.spec.query, shop.spec.input_partitions),
     )
 
 

@@ -19,6 +19,7 @@ from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.record_order import by_position, sorted_rows
 from potok.operators.core.task_report import Report
+from potok.operators.sinks.event_encoder import EventEncoder
 from potok.operators.tables.changes import present
 from potok.records.formats.default import default_format
 from potok.records.formats.format import Encoded
@@ -43,13 +44,14 @@ class SinkWriter(Operator):
         report: Report,
         guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
         stamp: tuple[Function, Expr | None] | None = None,
+        events: EventEncoder | None = None,
     ) -> None:
         super().__init__(name, task)
         self._topic, self._partitions, self._broker = topic, partitions, broker
         self._key_format, self._value_format = formats
         self._source_format = source_format
         self._staging, self._report, self._guarantee = staging, report, guarantee
-        self._stamp = stamp
+        self._stamp, self._events = stamp, events
         self._rows: list[pa.RecordBatch] = []
         self._homes: list[npt.NDArray[np.int64]] = []
         self._orders: list[tuple[Ints | None, Ints, Ints]] = []
@@ -58,7 +60,11 @@ class SinkWriter(Operator):
         if self._stamp is not None:
             chunk = self._stamped(chunk, *self._stamp)
         keys = encode_keys(chunk.key, self._key_format)
-        values = self._values(chunk)
+        if self._events is not None:
+            values, headers = self._events.encode(chunk, keys.values)
+            written = replace(chunk, headers=headers)
+        else:
+            values, written = self._values(chunk), chunk
         errors = {**keys.errors, **values.errors}
         batch = pa.RecordBatch.from_arrays(
             [
@@ -66,7 +72,7 @@ class SinkWriter(Operator):
                 values.values,
                 pa.array(chunk.timestamp),
                 pa.nulls(len(chunk), pa.int64()),
-                pa.nulls(len(chunk), LOG_SCHEMA.field("headers").type) if chunk.headers is None else chunk.headers,
+                pa.nulls(len(chunk), LOG_SCHEMA.field("headers").type) if written.headers is None else written.headers,
             ],
             schema=LOG_SCHEMA,
         )

@@ -47,7 +47,7 @@ from potok.topology.nodes import (
 def _source(node: StreamSource, ups: list[Step]) -> Step:  # noqa: ARG001
     key, value = arrow_of(node.key.schema), arrow_of(node.value.schema)
     exprs, reason = _timestamp(node, key, value)
-    return Step(key, value, exprs, reason, intact=True, topics=frozenset((node.topic,)))
+    return Step(key, value, exprs, reason, intact=node.events is None, topics=frozenset((node.topic,)))
 
 
 @infer_step.register

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from potok.duration import show_ms
 from potok.expressions.function import Function
+from potok.patterns.events.write import EventWriting
 from potok.sinks.guarantee import Guarantee
 from potok.topology.nodes.node import Node
 
@@ -25,6 +26,8 @@ class Sink(Node):
     """Retention and compaction of the topic, if this sink creates it."""
     stamp: Function | None = None
     """The event time of a written record, as a function of its key and value; without one, records keep theirs."""
+    events: EventWriting | None = None
+    """Writes values as events in an envelope; replaces the format of the values."""
 
     @property
     def kept(self) -> str:

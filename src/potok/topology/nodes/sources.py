@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from potok.expressions.function import Function
+from potok.patterns.events.event_type import EventTypes
 from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.retention import FOREVER, Lifetime
@@ -52,7 +53,8 @@ class Timestamps:
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSource(Node):
     """The records of a topic, including those without a value, unless it `skips_null`. `partitions` is the number
-    of partitions of the topic if it is created.
+    of partitions of the topic if it is created. With `events`, records are envelopes, and the values are the data of
+    their events.
     """
 
     topic: str
@@ -61,6 +63,7 @@ class StreamSource(Node):
     timestamps: Timestamps
     skips_null: bool = False
     partitions: int | None = None
+    events: EventTypes | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,0 +1,1 @@
+"""Events: declared classes, their versions and their envelopes."""

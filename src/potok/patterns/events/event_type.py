@@ -1,0 +1,144 @@
+"""Declare event classes and the functions that convert their older versions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from potok.errors import TopologyError
+from potok.expressions.function import Function
+from potok.records.schemas.declared_schema import declared_schema
+from potok.records.schemas.schema import Field, Schema
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[[dict[str, Any]], Any])
+
+TYPE_FIELD = "event_type"
+"""The field of a stream of several event types that says which one a value is."""
+
+_MARK = "__potok_event__"
+_upcasters: dict[tuple[str, int], Function] = {}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EventType:
+    """The name, current version and fields of an event class, and its upcasters by the version they read."""
+
+    name: str
+    version: int
+    schema: Schema
+    upcasters: tuple[tuple[int, Function], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class EventTypes:
+    """The event types of one topic, and the envelope they are read from: `any`, `cloudevents` or `dictionary`."""
+
+    types: tuple[EventType, ...]
+    envelope: str = "any"
+
+    @property
+    def schema(self) -> Schema:
+        """Return the type of the values: that of the only class, or all fields of all classes after the event type."""
+        if len(self.types) == 1:
+            return self.types[0].schema
+        fields: dict[str, Field] = {TYPE_FIELD: Field(TYPE_FIELD, declared_schema_of(str), nullable=False)}
+        for type_ in self.types:
+            for field in type_.schema.fields:
+                known = fields.get(field.name)
+                if known is not None and known.schema.arrow != field.schema.arrow:
+                    hint = "read the types as two streams, or give the fields one type"
+                    text = f'event types of one stream differ in the type of field "{field.name}" ("{type_.name}")'
+                    raise TopologyError(text, hint=hint)
+                fields.setdefault(field.name, Field(field.name, field.schema, nullable=True))
+        return Schema.struct(list(fields.values()))
+
+
+def declared_schema_of(declared: object) -> Schema:
+    found = declared_schema(declared)
+    assert found is not None
+    return found
+
+
+def event(name: str, *, version: int = 1) -> Callable[[C], C]:
+    """Declare a dataclass as an event.
+
+    >>> @event("order.created", version=2)
+    ... @dataclasses.dataclass
+    ... class OrderCreated:
+    ...     order_id: str
+
+    Args:
+        name: The type in the envelope.
+        version: The version of its fields; older ones need `@potok.upcast`.
+    """
+    if not name or version < 1:
+        hint = 'write @potok.event("order.created", version=2)'
+        raise TopologyError("an event needs a name, and a version of at least 1", hint=hint)
+
+    def mark(cls: C) -> C:
+        setattr(cls, _MARK, (name, version))
+        return cls
+
+    return mark
+
+
+def upcast(name: str, *, from_version: int) -> Callable[[F], F]:
+    """Declare the function that converts the data of `from_version` to the next version.
+
+    It returns a dict, a list of dicts (the event is split) or None (the event is dropped).
+    """
+
+    def keep(function: F) -> F:
+        _upcasters[name, from_version] = Function.of(function, (1,))
+        return function
+
+    return keep
+
+
+def event_type(cls: type) -> EventType:
+    """Return what an event class declares."""
+    mark = cls.__dict__.get(_MARK)
+    if mark is None or not dataclasses.is_dataclass(cls):
+        hint = 'decorate it: @potok.event("order.created") above @dataclass'
+        raise TopologyError(f"{cls.__name__} is not an event class", hint=hint)
+    name, version = mark
+    steps = tuple(
+        (at, function) for (of, at), function in sorted(_upcasters.items(), key=lambda item: item[0]) if of == name
+    )
+    return EventType(name, version, declared_schema_of(cls), steps)
+
+
+def event_types(classes: Sequence[type], envelope: str = "any") -> EventTypes:
+    """Return the types of a topic; each name may be declared once."""
+    found = tuple(event_type(cls) for cls in classes)
+    names = [type_.name for type_ in found]
+    if not names:
+        raise TopologyError("a stream of events needs types", hint="pass types=[OrderCreated]")
+    for name in names:
+        if names.count(name) > 1:
+            hint = "keep the class of the newest version, and upcast older ones"
+            raise TopologyError(f'event type "{name}" is declared by two classes', hint=hint)
+    return EventTypes(found, envelope)
+
+
+def upcasted(data: Any, version: int, type_: EventType) -> list[Any]:
+    """Return the data of an event in the current version of its type; raise ValueError where there is no path."""
+    if version > type_.version:
+        raise ValueError(
+            f'event type "{type_.name}" has version {version}, but the program knows only up to {type_.version}'
+        )
+    steps, found = dict(type_.upcasters), [data]
+    for at in range(version, type_.version):
+        if at not in steps:
+            raise ValueError(f'no upcast of event type "{type_.name}" from version {at} to {at + 1}')
+        found = [new for old in found for new in _results(steps[at](old), type_.name, at)]
+    return found
+
+
+def _results(result: Any, name: str, version: int) -> list[Any]:
+    results = [] if result is None else result if isinstance(result, list) else [result]
+    if not all(isinstance(item, dict) for item in results):
+        raise ValueError(f'the upcast of "{name}" from version {version} returned {result!r:.200}, not a dict')
+    return results

@@ -1,0 +1,104 @@
+"""Decode the records of a topic as typed events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from potok.patterns.events.envelope import BadEnvelope, Envelope, data_object
+from potok.patterns.events.event_type import TYPE_FIELD, EventType, EventTypes, upcasted
+from potok.patterns.events.kafka_binding import own_headers, read_record
+from potok.records.conversion.convert import Reading, spelled
+from potok.records.conversion.fit import fit
+
+CAUSE = "potok.event.id"
+CORRELATION = "potok.event.correlation"
+"""Headers that a record has inside a query: the id of its event, and the correlation that its results inherit."""
+
+
+@dataclass(slots=True)
+class ReadEvents:
+    """Events, with the record each comes from: none for one that was dropped, several for one that was split.
+    `errors` are by record.
+    """
+
+    rows: npt.NDArray[np.intp]
+    values: pa.Array
+    headers: list[list[dict[str, Any]]]
+    times: list[int | None]
+    errors: dict[int, str]
+
+
+def read_events(values: pa.Array, headers: pa.Array, types: EventTypes) -> ReadEvents:
+    """Decode records to events of these types, older versions by way of their upcasters."""
+    known = {type_.name: type_ for type_ in types.types}
+    found: list[tuple[int, Envelope, EventType, Any]] = []
+    errors: dict[int, str] = {}
+    listed = headers.to_pylist()
+    for row, (value, own) in enumerate(zip(values.to_pylist(), listed, strict=True)):
+        try:
+            event = read_record(value, own, types.envelope)
+            event.time_ms  # noqa: B018 - raises if it is bad
+            found += [(row, event, known[event.type], data) for data in _data(event, known)]
+        except ValueError as error:
+            errors[row] = str(error)
+    typed = _typed(found, types, errors)
+    kept = [index for index, item in enumerate(found) if item[0] not in errors]
+    return ReadEvents(
+        np.array([found[index][0] for index in kept], np.intp),
+        typed.take(pa.array(kept, pa.int64())),
+        [_noted(listed[found[index][0]], found[index][1]) for index in kept],
+        [found[index][1].time_ms for index in kept],
+        errors,
+    )
+
+
+def _data(event: Envelope, known: dict[str, EventType]) -> list[Any]:
+    if event.type not in known:
+        raise BadEnvelope(f'unknown event type "{event.type:.200}"; the stream reads {", ".join(known)}')
+    type_, data = known[event.type], data_object(event)
+    if event.version == type_.version:
+        return [{} if data is None else data]
+    try:
+        return upcasted({} if data is None else data, event.version, type_)
+    except ValueError:
+        raise
+    except Exception as error:
+        text = f'the upcast of "{type_.name}" from version {event.version} failed: {type(error).__name__}: '
+        raise BadEnvelope(text + spelled(error)) from error
+
+
+def _typed(found: list[tuple[int, Envelope, EventType, Any]], types: EventTypes, errors: dict[int, str]) -> pa.Array:
+    """Return the data of all events as one column; a class of its own decides which fields are required."""
+    whole = types.schema
+    parts: list[pa.Array] = []
+    order: list[int] = []
+    for type_ in types.types:
+        at = [index for index, item in enumerate(found) if item[2] is type_]
+        fitted = fit([found[index][3] for index in at], type_.schema, Reading.JSON)
+        for number, text in fitted.errors.items():
+            errors.setdefault(found[at[number]][0], f"data of {type_.name}: {text}")
+        parts.append(fitted.column if len(types.types) == 1 else _widened(fitted.column, type_.name, whole.arrow))
+        order += at
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return pa.concat_arrays(parts).take(pa.array(places))
+
+
+def _widened(column: pa.Array, name: str, whole: pa.DataType) -> pa.Array:
+    """Return values of one event type with the fields of all."""
+    own = dict(zip([field.name for field in column.type], column.flatten(), strict=True))
+    own[TYPE_FIELD] = pa.array([name] * len(column), pa.string())
+    fields = [own[f.name].cast(f.type) if f.name in own else pa.nulls(len(column), f.type) for f in whole]
+    return pa.StructArray.from_arrays(fields, fields=list(whole))
+
+
+def _noted(headers: Any, event: Envelope) -> list[dict[str, Any]]:
+    id_ = str(event.attributes["id"])
+    correlation = str(event.attributes.get("correlationid", id_))
+    notes = [(CAUSE, id_), (CORRELATION, correlation)]
+    return [*own_headers(headers), *({"name": name, "value": text.encode()} for name, text in notes)]

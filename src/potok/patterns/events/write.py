@@ -1,0 +1,124 @@
+"""Encode values as events: deterministic ids, inherited correlation, and one of the envelopes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from potok.patterns.events.envelope import VERSION, Envelope, write_dictionary, write_structured
+from potok.patterns.events.event_type import TYPE_FIELD, EventType
+from potok.patterns.events.kafka_binding import CONTENT_TYPE, STRUCTURED, binary_headers
+from potok.patterns.events.read import CAUSE, CORRELATION
+from potok.records.formats.registry import format_named
+from potok.records.rows import column_of, rows_of
+
+EnvelopeName = Literal["cloudevents", "cloudevents_binary", "dictionary"]
+ENVELOPES = ("cloudevents", "cloudevents_binary", "dictionary")
+
+NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "potok:event")
+
+
+@dataclass(frozen=True, slots=True)
+class EventWriting:
+    """How a sink writes events: the envelope, the types they may have, and the `source` attribute."""
+
+    envelope: str
+    types: tuple[EventType, ...]
+    source: str
+    sink: str
+    """What tells the sinks of a query apart: its topic, and its number among those that write to that topic."""
+
+
+@dataclass(slots=True)
+class Written:
+    """Values and headers of records, null where a row is in `errors`."""
+
+    values: pa.Array
+    headers: list[list[dict[str, Any]]]
+    errors: dict[int, str]
+
+
+def event_id(query: str, sink: str, *place: object) -> str:
+    """Return the id of an event: the same for the same input record, whenever and wherever it is computed."""
+    return str(uuid.uuid5(NAMESPACE, "\x1f".join(map(str, (query, sink, *place)))))
+
+
+def write_events(
+    column: Any,
+    headers: list[Any],
+    times: list[int],
+    how: EventWriting,
+    identify: Callable[[int, bytes], tuple[str, str]],
+) -> Written:
+    """Encode values as events. `identify` returns the id and the sequence of a row, given its data."""
+    rows = rows_of(column)
+    values: list[bytes | None] = [None] * len(rows)
+    results: list[list[dict[str, Any]]] = [[] for _ in rows]
+    errors: dict[int, str] = {}
+    for type_ in how.types:
+        mine = [row for row, value in enumerate(rows) if _type_of(value, how) == type_.name]
+        fitted = column_of([rows[row] for row in mine], type_.schema)
+        encoded = format_named("json").encode(fitted.column, type_.schema)
+        for number, data in enumerate(encoded.values.to_pylist()):
+            row = mine[number]
+            if number in fitted.errors or number in encoded.errors:
+                errors[row] = f"data of {type_.name}: {fitted.errors.get(number) or encoded.errors[number]}"
+                continue
+            id_, sequence = identify(row, data)
+            event = Envelope(_attributes(type_, id_, sequence, times[row], headers[row], how), data)
+            values[row], results[row] = _enveloped(event, headers[row], how.envelope)
+    for row, value in enumerate(rows):
+        if values[row] is None and row not in errors:
+            errors[row] = _unknown(value, how)
+    return Written(pa.array(values, pa.binary()), results, errors)
+
+
+def _type_of(value: Any, how: EventWriting) -> str | None:
+    if value is None:
+        return None
+    if len(how.types) == 1:
+        return how.types[0].name
+    found = value.get(TYPE_FIELD) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _unknown(value: Any, how: EventWriting) -> str:
+    if value is None:
+        return "a null value is not an event"
+    known = ", ".join(type_.name for type_ in how.types)
+    return f'"{_type_of(value, how)}" in field "{TYPE_FIELD}" is not an event type of this sink; it writes {known}'
+
+
+def _attributes(
+    type_: EventType, id_: str, sequence: str, time_ms: int, headers: Any, how: EventWriting
+) -> dict[str, Any]:
+    notes = {
+        header["name"]: header["value"].decode() for header in headers or () if header["name"] in (CAUSE, CORRELATION)
+    }
+    at = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(milliseconds=time_ms)
+    attributes: dict[str, Any] = {
+        "id": id_,
+        "source": how.source,
+        "type": type_.name,
+        "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "datacontenttype": "application/json",
+        VERSION: type_.version,
+        "correlationid": notes.get(CORRELATION, id_),
+    }
+    if CAUSE in notes:
+        attributes["causationid"] = notes[CAUSE]
+    return attributes | ({"sequence": sequence} if sequence else {})
+
+
+def _enveloped(event: Envelope, headers: Any, envelope: str) -> tuple[bytes, list[dict[str, Any]]]:
+    own = [header for header in headers or () if header["name"] not in (CAUSE, CORRELATION)]
+    if envelope == "dictionary":
+        return write_dictionary(event), own
+    if envelope == "cloudevents_binary":
+        return event.data, [*own, *binary_headers(event)]
+    return write_structured(event), [*own, {"name": CONTENT_TYPE, "value": STRUCTURED.encode()}]

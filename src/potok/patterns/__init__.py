@@ -1,0 +1,1 @@
+"""Patterns of event processing, built from the operators."""

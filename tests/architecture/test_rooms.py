@@ -18,7 +18,7 @@ FLOORS = (
     {"expressions", "backends", "storage"},
     {"metadata", "sinks"},
     {"topology", "state", "log"},
-    {"dsl", "sql", "operators"},
+    {"dsl", "sql", "operators", "patterns"},
     {"snapshots"},
     {"dead_letters"},
     {"runtime"},

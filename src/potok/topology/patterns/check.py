@@ -46,9 +46,7 @@ def check(pattern: Pattern, at: Location | None) -> None:
         raise PatternError(f"a pattern can have at most {MOST_VARIABLES} conditions", hint="split it in two", at=at)
     _check_absence(tree, at, first=True, last=True)
     if nullable(tree):
-        raise PatternError(
-            "the pattern matches without any record", hint="make at least one part not optional", at=at
-        )
+        raise PatternError("the pattern matches without any record", hint="make at least one part not optional", at=at)
     if ends_absent(tree) and pattern.within_ms is None:
         raise PatternError(
             "a pattern that ends with not_followed_by() never ends without a time limit",

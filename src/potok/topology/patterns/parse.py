@@ -10,7 +10,9 @@ from potok.topology.patterns.tree import Choice, Gap, Loop, Part, Permute, Repea
 _TOKEN = re.compile(r"\s*(?:(?P<name>[A-Za-z_]\w*)|(?P<bounds>\{\s*\d*\s*(?:,\s*\d*\s*)?\})|(?P<mark>[()|*+?,]))")
 _BOUNDS = re.compile(r"\{\s*(\d*)\s*(?:(,)\s*(\d*)\s*)?\}")
 _SIMPLE = {"*": (0, None), "+": (1, None), "?": (0, 1)}
-_HINT = "write variables, (groups), a | b, PERMUTE(a, b) and the quantifiers * + ? {2} {2,} {2,4}, each with ? if reluctant"
+_HINT = (
+    "write variables, (groups), a | b, PERMUTE(a, b) and the quantifiers * + ? {2} {2,} {2,4}, each with ? if reluctant"
+)
 
 
 class _Parser:

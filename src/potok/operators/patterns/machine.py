@@ -86,7 +86,9 @@ class Machine:
             due = over.start.time + self._within_ms
             silent = [link for state, link in over.threads if self._states[state].variable is None]
             if self._all:
-                waiting = {id(link): link for state, link in over.threads if self._states[state].variable is not None}
+                waiting = {
+                    _content(link): link for state, link in over.threads if self._states[state].variable is not None
+                }
                 self.found += [Found(link, due, due) for link in silent]
                 self.found += [Found(link, due, due, over=True) for link in waiting.values()]
             elif silent:
@@ -119,7 +121,8 @@ class Machine:
             variable = state.variable
             if variable is None:
                 if not state.passes:
-                    going.append((number, link))
+                    assert state.skipped is not None
+                    going.append((state.skipped, link))
                 elif self._all:
                     complete.append(link)
                 else:
@@ -195,3 +198,7 @@ class Machine:
         if not numbers:
             return following
         return max(following, numbers[0] if self._skip is SkipTo.FIRST else numbers[-1])
+
+
+def _content(link: Link) -> tuple[tuple[int, int], ...]:
+    return tuple((variable, row.number) for variable, row in taken(link))

@@ -36,7 +36,7 @@ class Link(NamedTuple):
     row: Row
 
 
-Thread = tuple[int, Optional[Link]]
+Thread = tuple[int, Link | None]
 """A state, and what was taken so far."""
 
 

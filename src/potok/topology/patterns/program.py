@@ -107,7 +107,10 @@ class _Compiler:
     def _end(self, here: _Here) -> tuple[int, ...]:
         if not here.guards and not here.soon:
             return (ACCEPT,)
-        return (self._add(State(None, here.guards + here.soon, (), None, passes=not here.guards)),)
+        if not here.guards:
+            return (self._add(State(None, here.soon, (), None, passes=True)),)
+        lasting = self._add(State(None, here.guards, (), len(self.states)))
+        return (self._add(State(None, here.guards + here.soon, (), lasting)) if here.soon else lasting,)
 
     def _add(self, state: State) -> int:
         if len(self.states) >= MOST_STATES:

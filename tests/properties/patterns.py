@@ -12,7 +12,7 @@ EVENTS = {
     "a": cep.event("a", lambda e: e["x"] % 2 == 0),
     "b": cep.event("b", lambda e: e["x"] > 3),
     "c": cep.event("c", lambda e: e["x"] in (1, 4)),
-    "r": cep.event("r", lambda e, m: e["x"] > sum(one["x"] for one in m["a"])),
+    "r": cep.event("r", lambda e, m: e["x"] > sum(one["x"] for one in m["r"])),
 }
 NAMES = sorted(EVENTS)
 

@@ -19,7 +19,7 @@ FLOORS = (
     {"patterns"},
     {"metadata", "sinks"},
     {"topology", "state", "log"},
-    {"dsl", "sql", "operators"},
+    {"dsl", "sql", "operators", "patterns"},
     {"snapshots"},
     {"dead_letters"},
     {"runtime"},

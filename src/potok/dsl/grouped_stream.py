@@ -9,9 +9,17 @@ from potok.dsl.aggregating import Aggregating
 from potok.dsl.cogrouped_stream import CogroupedStream
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import A, K, V
+from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.topology.nodes import Window
+from potok.topology.nodes import Match, Ordered, Window
+from potok.topology.patterns.check import after_match, check
+from potok.topology.patterns.pattern import Pattern
+from potok.topology.patterns.program import compile_pattern
+from potok.topology.patterns.tree import Semantics
+
+if TYPE_CHECKING:
+    from potok.dsl.matched_stream import MatchedStream
 
 
 class GroupedStream(Aggregating[K, V, K]):
@@ -44,6 +52,48 @@ class GroupedStream(Aggregating[K, V, K]):
                 next aggregate.
         """
         return CogroupedStream(self._graph, ((self._node, Function.of(aggregator, (2, 3))),))
+
+    def match(
+        self,
+        pattern: Pattern,
+        *,
+        after: str = "",
+        grace: Duration = 0,
+        max_runs: int = 10_000,
+        name: str | None = None,
+    ) -> MatchedStream[K, Any]:
+        """Find the matches of a pattern among the records of each key, in event-time order.
+
+        >>> alerts = payments.group_by_key().match(fraud, after="skip_past_last", grace="5 s", name="fraud")
+        >>> alerts.to("alerts")
+
+        Args:
+            pattern: Built with `potok.patterns.cep`.
+            after: Where to look for the next match: `no_skip`, `skip_to_next`, `skip_past_last`, `skip_to_first(x)` or
+                `skip_to_last(x)`. By default `no_skip`, and `skip_past_last` for a pattern from text.
+            grace: How far a record may be behind the stream time of its partition; a record further behind is late
+                and becomes a dead letter.
+            max_runs: How many matches of a key can be open; with more, the record that began the oldest becomes a dead
+                letter.
+            name: Names the step and its state.
+        """
+        from potok.dsl.matched_stream import MatchedStream  # it is a stream, and a stream is grouped here
+
+        at = calling_location()
+        if not isinstance(pattern, Pattern):
+            raise TopologyError(f"match got {pattern!r}", hint='write match(cep.pattern("small{3,} big", ...))', at=at)
+        check(pattern, at)
+        compile_pattern(pattern)
+        chosen = after or ("no_skip" if pattern.semantics is Semantics.FIRST else "skip_past_last")
+        grace_ms = to_ms(grace)
+        if grace_ms < 0 or max_runs < 1:
+            raise TopologyError("grace and max_runs must be positive", hint='write match(fraud, grace="5 s")', at=at)
+        step = self._state_name(name, "match")
+        ordered = Ordered(f"{step}.ordered", at, self._node, grace_ms)
+        self._graph.add(ordered)
+        node = Match(step, at, ordered, pattern, after_match(chosen, pattern, at), max_runs)
+        self._graph.add(node)
+        return MatchedStream(self._graph, node)
 
     if TYPE_CHECKING:
         windowedBy = windowed_by

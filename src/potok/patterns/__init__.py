@@ -1,1 +1,1 @@
-"""Patterns over events: envelopes and versions."""
+"""Patterns of event processing: events with envelopes, and patterns over the events of a key."""

@@ -17,8 +17,8 @@ from potok.operators.core.dead_letters import Reason
 from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.windows.expiry import NEVER
-from potok.records.declared_class import completes, retyped
 from potok.patterns.events.read import read_events
+from potok.records.declared_class import completes, retyped
 from potok.records.formats.registry import format_named
 from potok.records.rows import completed
 from potok.topology.inference.infer import Step

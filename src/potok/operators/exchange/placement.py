@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from potok.operators.exchange.reshard_cells import ByKey, Everywhere, Homes, InRuns, Lists, OnFirst, Packed, Placement
 from potok.operators.joins.stream_table_join import own_rows
+from potok.operators.patterns.runs import runs_of
 from potok.operators.tables.versions import versions_of
 from potok.operators.windows.expiry import horizon_of, index_of, windows_of
 from potok.operators.windows.open_windows import open_table, timers_of
@@ -21,6 +22,7 @@ from potok.topology.nodes import (
     AgentTable,
     Aggregate,
     ForeignMatch,
+    Match,
     Node,
     Ordered,
     Process,
@@ -151,6 +153,11 @@ def _agent_table(node: AgentTable, inferred: Inferred) -> Placements:  # noqa: A
 @own_tables.register
 def _ordered(node: Ordered, inferred: Inferred) -> Placements:
     return {f"{node.name}/waiting": Packed(windowed=inferred[node].window is not None)}
+
+
+@own_tables.register
+def _match(node: Match, inferred: Inferred) -> Placements:  # noqa: ARG001
+    return {runs_of(node.name): ByKey(_itself), timers_of(node.name): Lists(_itself)}
 
 
 def _itself(keys: list[bytes]) -> list[bytes]:

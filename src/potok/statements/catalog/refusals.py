@@ -57,13 +57,15 @@ def check_change(
             _check_upgrade(statement, old, before)
 
 
-def _check_partitions(source: Source, broker: Broker, place: Place) -> None:
+def _check_partitions(source: Source, broker: Broker, location: SourceLocation) -> None:
     """Raise if PARTITIONS contradicts the topic: the number of partitions of an existing topic does not change."""
     existing = broker.partitions(source.topic) if broker.has_topic(source.topic) else source.partitions
     if source.partitions is not None and source.partitions != existing:
         hint = f"leave PARTITIONS out, or write PARTITIONS = {existing}"
         raise Refused(
-            f"topic {source.topic} exists with {existing} partitions, not {source.partitions}", hint=hint, place=place
+            f"topic {source.topic} exists with {existing} partitions, not {source.partitions}",
+            hint=hint,
+            location=location,
         )
 
 

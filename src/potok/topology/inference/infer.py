@@ -8,6 +8,7 @@ import potok.topology.inference.agents
 import potok.topology.inference.external_sinks
 import potok.topology.inference.foreign_key
 import potok.topology.inference.joins
+import potok.topology.inference.patterns
 import potok.topology.inference.processors
 import potok.topology.inference.records
 import potok.topology.inference.tables  # noqa: F401 - these say what is known of each kind of step

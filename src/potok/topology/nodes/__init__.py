@@ -17,6 +17,7 @@ from potok.topology.nodes.joins import (
 )
 from potok.topology.nodes.keys import Repartition, SelectKey
 from potok.topology.nodes.node import Node
+from potok.topology.nodes.patterns import Match, Timeouts
 from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
 from potok.topology.nodes.sinks import Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps
@@ -68,6 +69,7 @@ __all__ = [
     "LookupKey",
     "Map",
     "MapValues",
+    "Match",
     "Merge",
     "Node",
     "Ordered",
@@ -91,6 +93,7 @@ __all__ = [
     "TableMapValues",
     "TableRecords",
     "TableSource",
+    "Timeouts",
     "Timestamps",
     "ToStream",
     "ToTable",

@@ -1,0 +1,204 @@
+"""The machine of a pattern: threads in order of preference, advanced record by record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from potok.operators.patterns.match_so_far import MatchSoFar
+from potok.operators.patterns.runs import Link, Row, Run, Runs, taken
+from potok.records.value import Value
+from potok.topology.patterns.program import ACCEPT, Guard, Program
+from potok.topology.patterns.tree import AfterMatch, Semantics, SkipTo
+
+MOST_THREADS = 10_000
+"""A match with more ways to continue ends as a dead letter."""
+
+
+class Found(NamedTuple):
+    """A match, or what had matched when its time was over: its time, and when that was known."""
+
+    link: Link
+    time: int
+    known_at: int
+    over: bool = False
+
+
+class Dropped(NamedTuple):
+    """A match that was given up, by the record that began it."""
+
+    start: Row
+    error: str
+
+
+Advanced = list[tuple[Run, list[tuple[int, Link]], Link | None, list[Link]]]
+
+
+class Machine:
+    """Advances the runs of a key. What is found and what is dropped is collected until it is taken.
+
+    `conditions` are the iterative conditions by variable; the others come as bits of each record.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        conditions: dict[int, Callable[[Any, Any], Any]],
+        after: AfterMatch,
+        semantics: Semantics,
+        within_ms: int | None,
+        max_runs: int,
+    ) -> None:
+        self._states, self._begin, self._names = program.states, program.begin, program.variables
+        self._conditions, self._within_ms, self._max_runs = conditions, within_ms, max_runs
+        self._all = after.skip is SkipTo.NO_SKIP
+        self._ordered = semantics is Semantics.PREFERRED
+        self._skip = after.skip
+        self._variable = self._names.index(after.variable) if after.variable else -1
+        # Threads in one state have one future, so the first of them counts, unless their pasts are compared.
+        self._merges = not self._all and not conditions
+        self.found: list[Found] = []
+        self.dropped: list[Dropped] = []
+
+    def accept(self, runs: Runs, row: Row, bits: int) -> None:
+        """Advance all runs by a record, and begin one with it. If a condition raises, nothing changes."""
+        advanced: Advanced = []
+        for run in runs.runs:
+            threads, found, complete = self._step(run.threads, row, bits) if run.threads else ([], None, [])
+            advanced.append((run, threads, found, complete))
+        begun = self._step([(state, None) for state in self._begin], row, bits, first=True)
+        for run, threads, found, complete in advanced:
+            run.threads = threads
+            run.found = found or run.found
+            self.found += [Found(link, link.row.time, row.time) for link in complete]
+        threads, found, complete = begun
+        self.found += [Found(link, link.row.time, row.time) for link in complete]
+        if threads or found is not None:
+            runs.runs.append(Run(row, threads, found))
+        self._limit(runs)
+        self._settle(runs, row.time)
+
+    def expire(self, runs: Runs, until_ms: int) -> None:
+        """End the runs whose time is over: those for which no record before `until_ms` is missing."""
+        if self._within_ms is None:
+            return
+        while runs.runs and (over := next(self._over(runs, until_ms), None)) is not None:
+            due = over.start.time + self._within_ms
+            silent = [link for state, link in over.threads if self._states[state].variable is None]
+            if self._all:
+                waiting = {
+                    _content(link): link for state, link in over.threads if self._states[state].variable is not None
+                }
+                self.found += [Found(link, due, due) for link in silent]
+                self.found += [Found(link, due, due, over=True) for link in waiting.values()]
+            elif silent:
+                over.found, over.found_at = silent[0], due
+            elif over.found is None:
+                self.found.append(Found(over.threads[0][1], due, due, over=True))
+            over.threads = []
+            self._settle(runs, due)
+
+    def _over(self, runs: Runs, until_ms: int) -> Iterator[Run]:
+        assert self._within_ms is not None
+        return (run for run in runs.runs if run.threads and run.start.time + self._within_ms <= until_ms)
+
+    def next_due(self, runs: Runs) -> int | None:
+        if self._within_ms is None:
+            return None
+        return min((run.start.time + self._within_ms for run in runs.runs if run.threads), default=None)
+
+    def _step(
+        self, threads: list[Any], row: Row, bits: int, *, first: bool = False
+    ) -> tuple[list[tuple[int, Link]], Link | None, list[Link]]:
+        """Return the threads after a record, the best match if it decides, and all matches if all count."""
+        states, conditions = self._states, self._conditions
+        going: list[tuple[int, Link]] = []
+        complete: list[Link] = []
+        for number, link in threads:
+            state = states[number]
+            if state.guards and any(self._stopped(guard, row, bits, link) for guard in state.guards):
+                continue
+            variable = state.variable
+            if variable is None:
+                if not state.passes:
+                    assert state.skipped is not None
+                    going.append((state.skipped, link))
+                elif self._all:
+                    complete.append(link)
+                else:
+                    return (going if self._ordered else []), link, []
+                continue
+            fits = self._satisfies(variable, row, link) if variable in conditions else bits >> variable & 1
+            if fits:
+                longer = Link(link, variable, row)
+                for after in state.after:
+                    if after != ACCEPT:
+                        going.append((after, longer))
+                    elif self._all:
+                        complete.append(longer)
+                    else:
+                        return (self._distinct(going) if self._ordered else []), longer, []
+            if (state.forks if fits else state.skipped is not None) and not first:
+                assert state.skipped is not None
+                going.append((state.skipped, link))
+        return self._distinct(going), None, complete
+
+    def _distinct(self, threads: list[tuple[int, Link]]) -> list[tuple[int, Link]]:
+        if not self._merges or len(threads) < 2:
+            return threads
+        seen: dict[int, tuple[int, Link]] = {}
+        for thread in threads:
+            seen.setdefault(thread[0], thread)
+        return list(seen.values())
+
+    def _stopped(self, guard: Guard, row: Row, bits: int, link: Link | None) -> bool:
+        return self._test(guard.variable, row, bits, link) and not any(
+            self._test(other, row, bits, link) for other in guard.unless
+        )
+
+    def _test(self, variable: int, row: Row, bits: int, link: Link | None) -> bool:
+        return self._satisfies(variable, row, link) if variable in self._conditions else bool(bits >> variable & 1)
+
+    def _satisfies(self, variable: int, row: Row, link: Link | None) -> bool:
+        value = Value(row.value) if type(row.value) is dict else row.value
+        return bool(self._conditions[variable](value, MatchSoFar(self._names, link)))
+
+    def _limit(self, runs: Runs) -> None:
+        """Give up runs with too many threads, and the oldest of too many runs."""
+        for run in [run for run in runs.runs if len(run.threads) > MOST_THREADS]:
+            text = f"the pattern has more than {MOST_THREADS:,} ways to continue from this record"
+            self.dropped.append(Dropped(run.start, f"{text}; use consecutive(), greedy(), until() or within()"))
+            runs.runs.remove(run)
+        while len(runs.runs) > self._max_runs:
+            text = f"the key has more than {self._max_runs:,} open matches, and this record began the oldest"
+            self.dropped.append(Dropped(runs.runs.pop(0).start, text))
+
+    def _settle(self, runs: Runs, now_ms: int) -> None:
+        """Remove runs that ended. Where matches exclude others, those that began first are decided first."""
+        runs.runs = [run for run in runs.runs if run.threads or run.found is not None]
+        if self._all:
+            return
+        while runs.runs and not runs.runs[0].threads:
+            run = runs.runs.pop(0)
+            assert run.found is not None
+            time = run.found.row.time if run.found_at is None else run.found_at
+            self.found.append(Found(run.found, time, now_ms))
+            target = self._target(run)
+            runs.runs = [other for other in runs.runs if other.start.number >= target]
+
+    def _target(self, run: Run) -> int:
+        """Return the number of the first record that may begin another match."""
+        following = run.start.number + 1
+        assert run.found is not None
+        if self._skip is SkipTo.NEXT:
+            return following
+        if self._skip is SkipTo.PAST_LAST:
+            return run.found.row.number + 1
+        numbers = [row.number for variable, row in taken(run.found) if variable == self._variable]
+        if not numbers:
+            return following
+        return max(following, numbers[0] if self._skip is SkipTo.FIRST else numbers[-1])
+
+
+def _content(link: Link) -> tuple[tuple[int, int], ...]:
+    return tuple((variable, row.number) for variable, row in taken(link))

@@ -1,0 +1,40 @@
+"""What an iterative condition sees of the match so far."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from potok.operators.patterns.runs import Link, taken
+from potok.records.value import Value
+
+
+class Taken(list[Any]):
+    """The values that a variable has taken, in order."""
+
+    @property
+    def first(self) -> Any:
+        return self[0] if self else None
+
+    @property
+    def last(self) -> Any:
+        return self[-1] if self else None
+
+
+class MatchSoFar:
+    """The values of each variable: `m["small"].first["amount"]`."""
+
+    def __init__(self, names: tuple[str, ...], link: Link | None) -> None:
+        self._names, self._link = names, link
+
+    def __getitem__(self, name: str) -> Taken:
+        if name not in self._names:
+            raise KeyError(name)
+        number = self._names.index(name)
+        values = [row.value for variable, row in taken(self._link) if variable == number]
+        return Taken(Value(value) if type(value) is dict else value for value in values)
+
+    def __getattr__(self, name: str) -> Taken:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None

@@ -1,0 +1,124 @@
+"""Refuse patterns that cannot match or would keep records for ever, and find those that can stay open."""
+
+from __future__ import annotations
+
+from potok.errors import Location
+from potok.topology.patterns.errors import PatternError, UnknownVariable
+from potok.topology.patterns.pattern import Pattern
+from potok.topology.patterns.tree import (
+    Absent,
+    AfterMatch,
+    Choice,
+    Gap,
+    Permute,
+    Repeat,
+    Sequence,
+    SkipTo,
+    Tree,
+    nullable,
+    variables_of,
+)
+
+MOST_VARIABLES = 60
+
+_VERBS = "no_skip, skip_to_next, skip_past_last, skip_to_first(x) or skip_to_last(x)"
+
+
+def after_match(text: str, pattern: Pattern, at: Location | None) -> AfterMatch:
+    """Parse the `after=` of a match."""
+    verb, _, rest = text.partition("(")
+    try:
+        skip = SkipTo(verb.strip())
+    except ValueError:
+        raise PatternError(f'after="{text}" is not known', hint=f"write {_VERBS}", at=at) from None
+    variable = rest.removesuffix(")").strip()
+    if (skip in (SkipTo.FIRST, SkipTo.LAST)) != bool(variable):
+        raise PatternError(f'after="{text}" is not complete', hint=f"write {_VERBS}", at=at)
+    if variable and variable not in variables_of(pattern.tree):
+        raise UnknownVariable(variable, variables_of(pattern.tree), f'after="{text}"')
+    return AfterMatch(skip, variable)
+
+
+def check(pattern: Pattern, at: Location | None) -> None:
+    """Raise the first error found."""
+    tree = pattern.tree
+    if len(pattern.definitions) > MOST_VARIABLES:
+        raise PatternError(f"a pattern can have at most {MOST_VARIABLES} conditions", hint="split it in two", at=at)
+    _check_absence(tree, at, first=True, last=True)
+    if nullable(tree):
+        raise PatternError("the pattern matches without any record", hint="make at least one part not optional", at=at)
+    if ends_absent(tree) and pattern.within_ms is None:
+        raise PatternError(
+            "a pattern that ends with not_followed_by() never ends without a time limit",
+            hint='add .within("10 min")',
+            at=at,
+        )
+    if pattern.within_ms is None and (loop := _endless(tree)) is not None:
+        raise PatternError(
+            f'the pattern is unbounded: a match could collect "{"".join(variables_of(loop))}" records for ever',
+            hint='add .within("10 min"), .until(...) or .consecutive(), or a largest number of times',
+            at=at,
+        )
+
+
+def ends_absent(tree: Tree) -> bool:
+    """Whether the last part of a pattern is an absence that lasts."""
+    return isinstance(tree, Sequence) and isinstance(last := tree.parts[-1].node, Absent) and not last.immediately
+
+
+def stays_open(pattern: Pattern) -> bool:
+    """Whether a match can stay open for ever, if the record that it waits for never comes."""
+    return pattern.within_ms is None and _skips(pattern.tree)
+
+
+def _skips(tree: Tree) -> bool:
+    match tree:
+        case Sequence(parts):
+            return any(part.gap is not Gap.STRICT for part in parts[1:] if not isinstance(part.node, Absent)) or any(
+                _skips(part.node) for part in parts
+            )
+        case Choice(options):
+            return any(map(_skips, options))
+        case Permute(options, gap):
+            return gap is not Gap.STRICT or any(map(_skips, options))
+        case Repeat():
+            return (tree.gap is not Gap.STRICT and tree.most != 1) or _skips(tree.body)
+    return False
+
+
+def _endless(tree: Tree) -> Repeat | None:
+    """Return a repetition that neither a bound, nor a condition, nor another record ends."""
+    match tree:
+        case Sequence(parts):
+            inner = [part.node for part in parts]
+        case Choice(options) | Permute(options, _):
+            inner = list(options)
+        case Repeat():
+            if tree.most is None and tree.gap is not Gap.STRICT and not tree.until:
+                return tree
+            inner = [tree.body]
+        case _:
+            inner = []
+    return next((found for node in inner if (found := _endless(node)) is not None), None)
+
+
+def _check_absence(tree: Tree, at: Location | None, *, first: bool, last: bool) -> None:
+    """Allow an absence only between two parts, or at the very end."""
+    match tree:
+        case Absent():
+            raise PatternError("an absence alone cannot match", hint="begin with an event that is there", at=at)
+        case Sequence(parts):
+            if isinstance(parts[0].node, Absent):
+                hint = "begin with an event that is there"
+                raise PatternError("a pattern or group cannot begin with an absence", hint=hint, at=at)
+            if isinstance(parts[-1].node, Absent) and not (first and last):
+                hint = "put the absence behind the group"
+                raise PatternError("a group cannot end with an absence", hint=hint, at=at)
+            for part in parts:
+                if not isinstance(part.node, Absent):
+                    _check_absence(part.node, at, first=False, last=False)
+        case Choice(options) | Permute(options, _):
+            for option in options:
+                _check_absence(option, at, first=False, last=False)
+        case Repeat():
+            _check_absence(tree.body, at, first=False, last=False)

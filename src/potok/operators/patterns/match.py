@@ -173,8 +173,9 @@ class MatchRecords(SeveralOutputs):
         orders = map(tuple, order_of(chunk).tolist())
         parts = zip(*columns, values, received.bits[rows].tolist(), orders, strict=True)
         made = [
-            (Row(0, time, value, *topic_partitions[partition], offset), bits, order)
-            for time, partition, offset, value, bits, order in parts
+            (Row(0, time, value, topic, partition, offset), bits, order)
+            for time, number, offset, value, bits, order in parts
+            for topic, partition in (topic_partitions[number],)
         ]
         # A record that was set aside satisfies nothing and is seen by no thread.
         return [

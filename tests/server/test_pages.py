@@ -32,7 +32,7 @@ class Said:
 @dataclass
 class FilesAt:
     prefix: str
-    place: Path
+    path: Path
 
 
 class Echo:

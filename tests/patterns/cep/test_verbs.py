@@ -29,7 +29,7 @@ def test_not_followed_by_rejects_a_record_anywhere_between() -> None:
 
 
 def test_not_followed_by_at_the_end_matches_when_the_time_is_over() -> None:
-    found = matched(a.not_followed_by(b).within(10), "a@1 c@5 a@20 b@25")
+    found = matched(a.not_followed_by(b).within("10 ms"), "a@1 c@5 a@20 b@25")
     assert found.matches == ["a1"]
     assert found.timeouts == []
 
@@ -104,13 +104,13 @@ def test_alternatives_and_permutations() -> None:
 
 
 def test_within_is_exclusive_and_what_had_matched_is_a_timeout() -> None:
-    found = matched(a.followed_by(b).within(10), "a@1 b@10 a@20 b@30")
+    found = matched(a.followed_by(b).within("10 ms"), "a@1 b@10 a@20 b@30")
     assert found.matches == ["a1 b10"]
     assert found.timeouts == ["a20"]
 
 
 def test_a_match_that_was_found_is_no_timeout() -> None:
-    found = matched(a.followed_by(b.times_or_more(1)).within(10), "a@1 b@2", after="skip_past_last")
+    found = matched(a.followed_by(b.times_or_more(1)).within("10 ms"), "a@1 b@2", after="skip_past_last")
     assert (found.matches, found.timeouts) == (["a1 b2"], [])
 
 

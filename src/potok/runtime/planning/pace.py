@@ -39,8 +39,8 @@ class Pace:
     """Estimate the fixed cost of a batch and the cost per record, and derive the size of the next batch.
 
     A batch should take `target_ms`. If the fixed cost is a large part of that, batches take longer, because smaller
-    ones would take nearly as long and process less: up to 1.9 times the target so that records get at least three
-    quarters of the time, and beyond that where the fixed cost exceeds half of the target. `most` and `most_bytes` bound
+    ones would take nearly as long and process less: up to 1.8 times the target, so that records get at least three
+    quarters of the time, and beyond that where the fixed cost exceeds 0.4 of the target. `most` and `most_bytes` bound
     the size in any case, the latter by the average size of records so far. `limit` is the current estimate, `next` the
     size of the next batch.
     """
@@ -117,11 +117,11 @@ class Pace:
     def _time(self, fixed_ms: float) -> float:
         """How long a batch should take, if one without records took `fixed_ms`.
 
-        Halfway, as a ratio, between the time in which records get 70 % and twice the target; 5 times the fixed cost where
-        that is more than twice the target.
+        Long enough that records get 70 % of the time in spite of errors of the estimate, and less than twice the target
+        where both are possible: up to a fixed cost of about 0.4 of the target.
         """
         target = self.target_ms
-        return max(target, min(5 * fixed_ms, max(1.75 * target, 8 * fixed_ms - 1.7 * target)))
+        return max(target, min(6 * fixed_ms, max(1.8 * target, 10 * fixed_ms - 2.45 * target)))
 
     def _scaled(self, records: int, batch_ms: int) -> float:
         """Scale the size to the target while all batches have had about the same."""

@@ -55,9 +55,7 @@ class DeadLetters:
 
     def fates(self, dead_letters: Sequence[DeadLetter]) -> list[Fate]:
         parts = self._resolutions().parts
-        return [
-            parts[partition].fate(offset) for partition, offset in (dead_letter.position for dead_letter in dead_letters)
-        ]
+        return [parts[dead_letter.position[0]].fate(dead_letter.position[1]) for dead_letter in dead_letters]
 
     def count(self) -> int:
         """Count the open dead letters. On Kafka, a count above a thousand includes transaction markers."""

@@ -31,7 +31,10 @@ class Selection:
             and self.topic in (None, dead_letter.topic)
             and (self.since_ms is None or dead_letter.set_aside_at_ms >= self.since_ms)
             and (self.until_ms is None or dead_letter.set_aside_at_ms < self.until_ms)
-            and (not self.positions or dead_letter.position in self.positions or (None, dead_letter.position[1]) in self.positions)
+            and (
+                not self.positions
+                or not self.positions.isdisjoint({dead_letter.position, (None, dead_letter.position[1])})
+            )
         )
 
 

@@ -185,4 +185,4 @@ def test_it_stays_within_its_bounds(most: int, batches: list[tuple[int, int]]) -
     again = Pace(TARGET_MS, most)
     again.resume(pace.to_bytes())
     assert again.limit == pace.limit
-    assert pace.next <= again.next <= pace.limit, "a small trial batch does not survive a restart"
+    assert min(pace.next, pace.limit) <= again.next <= pace.limit, "a trial batch does not survive a restart"

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 from potok.dsl.camel_case import Spelling
 from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, calling_location
+from potok.dsl.grouped_stream import GroupedStream
+from potok.dsl.grouped_table import GroupedTable
 from potok.dsl.handle import Declared, K, V
+from potok.dsl.handle_classes import HandleClasses
+from potok.dsl.matched_stream import MatchedStream
+from potok.dsl.processed_stream import ProcessedStream
 from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.stream import Stream
 from potok.dsl.table import GlobalTable, Table
@@ -20,6 +25,8 @@ from potok.topology.graph import Topology
 from potok.topology.inference.infer import infer
 from potok.topology.nodes import Node, Serde, StreamSource, TableSource
 from potok.topology.validate import validate
+
+HANDLES = HandleClasses(Stream, GroupedStream, GroupedTable, MatchedStream, ProcessedStream)
 
 
 class StreamOptions(TypedDict, total=False):
@@ -56,7 +63,7 @@ class StreamsBuilder(Spelling):
         name: Names the query, its state and its dead letters.
         """
         self.name = name
-        self._graph = GraphBuilder(name)
+        self._graph = GraphBuilder(name, HANDLES)
         expect_use(self, name, calling_location())
 
     @overload

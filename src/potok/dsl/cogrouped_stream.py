@@ -48,10 +48,8 @@ class CogroupedStream(Spelling, Generic[K, A]):
             aggregator: Called with key, value and the current aggregate (or with value and aggregate); returns the
                 next aggregate.
         """
-        from potok.dsl.grouped_stream import GroupedStream  # a grouped stream has the verb that leads here
-
         at = calling_location()
-        if not isinstance(grouped, GroupedStream):
+        if not isinstance(grouped, self._graph.classes.grouped_stream):
             raise TopologyError(
                 f"cogroup got {grouped!r}", hint="group it first: cogroup(clicks.group_by_key(), aggregator)", at=at
             )
@@ -126,8 +124,6 @@ class CogroupedStream(Spelling, Generic[K, A]):
 
     def _together(self, name: str | None) -> Aggregating[K, Any, Any]:
         """Merge the streams; each value is paired with the number of its stream."""
-        from potok.dsl.grouped_stream import GroupedStream
-
         at = calling_location()
         merged = self._graph.step_name(None, f"{name or self._parts[0][0].name}.cogroup")
         tagged: list[Node] = []
@@ -137,7 +133,7 @@ class CogroupedStream(Spelling, Generic[K, A]):
             self._graph.add(tagged[-1])
         merge = Merge(merged, at, tuple(tagged))
         self._graph.add(merge)
-        grouped: GroupedStream[K, Any] = GroupedStream(self._graph, merge)
+        grouped: GroupedStream[K, Any] = self._graph.classes.grouped_stream(self._graph, merge)
         return grouped if self._window is None else grouped.windowed_by(self._window)
 
     if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from potok.dsl.handle_classes import HandleClasses
 from potok.errors import Location
 from potok.topology.graph import Topology
 from potok.topology.nodes import Node
@@ -10,8 +11,9 @@ from potok.topology.nodes import Node
 class GraphBuilder:
     """The growing list of nodes behind one builder and all its handles."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, classes: HandleClasses) -> None:
         self.name = name
+        self.classes = classes
         self._nodes: list[Node] = []
         self._names: set[str] = set()
         self._counted: set[str] = set()

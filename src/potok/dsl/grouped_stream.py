@@ -77,8 +77,6 @@ class GroupedStream(Aggregating[K, V, K]):
                 letter.
             name: Names the step and its state.
         """
-        from potok.dsl.matched_stream import MatchedStream  # it is a stream, and a stream is grouped here
-
         at = calling_location()
         if not isinstance(pattern, Pattern):
             raise TopologyError(f"match got {pattern!r}", hint='write match(cep.pattern("small{3,} big", ...))', at=at)
@@ -93,7 +91,7 @@ class GroupedStream(Aggregating[K, V, K]):
         self._graph.add(ordered)
         node = Match(step, at, ordered, pattern, after_match(chosen, pattern, at), max_runs)
         self._graph.add(node)
-        return MatchedStream(self._graph, node)
+        return self._graph.classes.matched_stream(self._graph, node)
 
     if TYPE_CHECKING:
         windowedBy = windowed_by

@@ -148,15 +148,13 @@ class Processing(Handle, Generic[K, V]):
                 and becomes a dead letter.
             name: Names the step and its state.
         """
-        from potok.dsl.stream import Stream  # a stream has this verb
-
         at = calling_location()
         grace_ms = to_ms(grace)
         if grace_ms < 0:
             raise TopologyError("a grace cannot be negative", hint='write ordered("10 seconds")', at=at)
         node = Ordered(self._state_name(name, "ordered"), at, self._node, grace_ms)
         self._graph.add(node)
-        return Stream(self._graph, node)
+        return self._graph.classes.stream(self._graph, node)
 
     def _process(
         self,
@@ -171,8 +169,6 @@ class Processing(Handle, Generic[K, V]):
         *,
         fixed_key: bool,
     ) -> ProcessedStream[Any, Any]:
-        from potok.dsl.processed_stream import ProcessedStream  # it is a stream, and a stream has this verb
-
         at = calling_location()
         processor = processor_of(given, on_timer, stores, at)
         for output in outputs or {}:
@@ -206,7 +202,7 @@ class Processing(Handle, Generic[K, V]):
         for index, store in enumerate(readable, len(channels)):
             tables[store] = StoreTable(f"{node.name}.{store}", at, node, index, store)
             self._graph.add(tables[store])
-        return ProcessedStream(self._graph, node, channels, tables)
+        return self._graph.classes.processed_stream(self._graph, node, channels, tables)
 
     if TYPE_CHECKING:
         processValues = process_values

@@ -136,11 +136,9 @@ class Table(TableJoining[K, V]):
             changes: Emit `{"before": ..., "after": ...}` instead, with None for no row.
             name: Names the step.
         """
-        from potok.dsl.stream import Stream  # a stream makes tables, and a table makes streams
-
         node = ToStream(self._name(name, "to_stream"), calling_location(), self._node, changes)
         self._graph.add(node)
-        return Stream(self._graph, node)
+        return self._graph.classes.stream(self._graph, node)
 
     if TYPE_CHECKING:
         filterNot = filter_not

@@ -315,13 +315,11 @@ class TableJoining(Handle, Generic[K, V]):
             value: The type of the value of a pair, if tracing cannot infer it.
             name: Names the step.
         """
-        from potok.dsl.grouped_table import GroupedTable  # a grouped table makes tables, and a table groups
-
         at = calling_location()
         schemas = schema_of(key, at), schema_of(value, at)
         node = TableGroup(self._name(name, "group_by"), at, self._node, selector(function), pairs, *schemas)
         self._graph.add(node)
-        return GroupedTable(self._graph, node)
+        return self._graph.classes.grouped_table(self._graph, node)
 
     if TYPE_CHECKING:
         groupBy = group_by

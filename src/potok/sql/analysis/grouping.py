@@ -166,6 +166,10 @@ def _aggregated(call: ast.Call, scope: RowScope, name: str) -> Aggregated:
         _no_aggregate_in(
             argument, "cannot stand in another aggregate", "aggregate in a table first, then aggregate that table"
         )
+    star = next((a for a in call.arguments if isinstance(a, ast.AnyRow) and a.source), None)
+    if star is not None:
+        hint = f"write {call.name}(*); a star behind a name is for the variables of MATCH_RECOGNIZE"
+        raise Refused(f"{show(star)} cannot stand here", hint=hint, location=star.at)
     # COUNT(*) counts rows, as COUNT of nothing does.
     given = [] if any(isinstance(a, ast.AnyRow) for a in call.arguments) else list(call.arguments)
     for overload in function.overloads:

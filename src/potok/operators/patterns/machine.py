@@ -70,7 +70,7 @@ class Machine:
         self._all = after.skip is SkipTo.NO_SKIP
         self._ordered = semantics is Semantics.PREFERRED
         self._skip = after.skip
-        self._variable = self._names.index(after.variable) if after.variable else -1
+        self._skip_to = frozenset(self._names.index(name) for name in after.names)
         # Threads in one state have one future, so the first of them counts, unless their pasts are compared.
         self._merges = not self._all and not conditions
         self.found: list[Found] = []
@@ -235,7 +235,7 @@ class Machine:
             return following
         if self._skip is SkipTo.PAST_LAST:
             return run.found.row.number + 1
-        numbers = [row.number for variable, row in taken(run.found) if variable == self._variable]
+        numbers = [row.number for variable, row in taken(run.found) if variable in self._skip_to]
         if not numbers:
             return following
         return max(following, numbers[0] if self._skip is SkipTo.FIRST else numbers[-1])

@@ -137,6 +137,12 @@ class AfterMatch:
 
     skip: SkipTo
     variable: str = ""
+    among: tuple[str, ...] = ()
+    """The variables that `variable` stands for, if not itself."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.among or ((self.variable,) if self.variable else ())
 
     def __str__(self) -> str:
         return f"{self.skip.value}({self.variable})" if self.variable else self.skip.value

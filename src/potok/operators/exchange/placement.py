@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from potok.operators.exchange.reshard_cells import ByKey, Everywhere, Homes, InRuns, Lists, OnFirst, Packed, Placement
 from potok.operators.joins.stream_table_join import own_rows
+from potok.operators.patterns.neighbours import neighbours_of
 from potok.operators.patterns.runs import runs_of
 from potok.operators.tables.versions import versions_of
 from potok.operators.windows.expiry import horizon_of, index_of, windows_of
@@ -157,7 +158,10 @@ def _ordered(node: Ordered, inferred: Inferred) -> Placements:
 
 @own_tables.register
 def _match(node: Match, inferred: Inferred) -> Placements:  # noqa: ARG001
-    return {runs_of(node.name): ByKey(_itself), timers_of(node.name): Lists(_itself)}
+    placed: Placements = {runs_of(node.name): ByKey(_itself), timers_of(node.name): Lists(_itself)}
+    if node.looks_around:
+        placed[neighbours_of(node.name)] = ByKey(_itself)
+    return placed
 
 
 def _itself(keys: list[bytes]) -> list[bytes]:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from potok.operators.patterns.match_so_far import MatchSoFar
 from potok.operators.patterns.runs import Link, Row, Run, Runs, taken
+from potok.topology.patterns.output import NO_VARIABLE
 from potok.topology.patterns.program import ACCEPT, Guard, Program
 from potok.topology.patterns.tree import AfterMatch, Semantics, SkipTo
 
@@ -15,12 +16,18 @@ MOST_THREADS = 10_000
 
 
 class Found(NamedTuple):
-    """A match, or what had matched when its time was over: its time, and when that was known."""
+    """A match, or what had matched when its time was over: its time, and when that was known.
+
+    `number` counts the matches of a key, from 1; it is 0 if they are not counted. With `unmatched` it is not a match
+    but a record that no match contains.
+    """
 
     link: Link
     time: int
     known_at: int
     over: bool = False
+    number: int = 0
+    unmatched: bool = False
 
 
 class Dropped(NamedTuple):
@@ -49,33 +56,44 @@ class Machine:
         within_ms: int | None,
         max_runs: int,
         as_seen: Callable[[Any], Any],
+        *,
+        numbered: bool = False,
+        unmatched: bool = False,
     ) -> None:
         self._as_seen = as_seen
-        self._states, self._begin, self._names = program.states, program.begin, program.variables
+        self._states, self._names = program.states, program.variables
+        self._begin = [state for state in program.begin if state != ACCEPT]
+        self._begin_first = [state for state in program.begin_first if state != ACCEPT]
+        self._empty, self._empty_first = ACCEPT in program.begin, ACCEPT in program.begin_first
+        self._numbered, self._unmatched = numbered, unmatched
         self._conditions, self._within_ms, self._max_runs = conditions, within_ms, max_runs
         self._all = after.skip is SkipTo.NO_SKIP
         self._ordered = semantics is Semantics.PREFERRED
         self._skip = after.skip
-        self._variable = self._names.index(after.variable) if after.variable else -1
+        self._skip_to = frozenset(self._names.index(name) for name in after.names)
         # Threads in one state have one future, so the first of them counts, unless their pasts are compared.
         self._merges = not self._all and not conditions
         self.found: list[Found] = []
         self.dropped: list[Dropped] = []
 
-    def accept(self, runs: Runs, row: Row, bits: int) -> None:
-        """Advance all runs by a record, and begin one with it. If a condition raises, nothing changes."""
+    def accept(self, runs: Runs, row: Row, bits: int, *, at_start: bool = False) -> None:
+        """Advance all runs by a record, and begin one with it; `at_start` says that it is the first one of its key. If
+        a condition raises, nothing changes."""
         advanced: Advanced = []
         for run in runs.runs:
             threads, found, complete = self._step(run.threads, row, bits) if run.threads else ([], None, [])
             advanced.append((run, threads, found, complete))
-        begun = self._step([(state, None) for state in self._begin], row, bits, first=True)
+        begin = self._begin_first if at_start else self._begin
+        begun = self._step([(state, None) for state in begin], row, bits, first=True)
         for run, threads, found, complete in advanced:
             run.threads = threads
             run.found = found or run.found
             self.found += [Found(link, link.row.time, row.time) for link in complete]
         threads, found, complete = begun
         self.found += [Found(link, link.row.time, row.time) for link in complete]
-        if threads or found is not None:
+        if found is None and (self._empty_first if at_start else self._empty):
+            found = Link(None, NO_VARIABLE, row)
+        if threads or found is not None or self._unmatched:
             runs.runs.append(Run(row, threads, found))
         self._limit(runs)
         self._settle(runs, row.time)
@@ -86,7 +104,7 @@ class Machine:
             return
         while runs.runs and (over := next(self._over(runs, until_ms), None)) is not None:
             due = over.start.time + self._within_ms
-            silent = [link for state, link in over.threads if self._states[state].variable is None]
+            silent = [link for state, link in over.threads if self._lasts(state)]
             if self._all:
                 waiting = {
                     _content(link): link for state, link in over.threads if self._states[state].variable is not None
@@ -99,6 +117,18 @@ class Machine:
                 self.found.append(Found(over.threads[0][1], due, due, over=True))
             over.threads = []
             self._settle(runs, due)
+
+    def end(self, runs: Runs, now_ms: int) -> None:
+        """End all runs: no record follows."""
+        for run in runs.runs:
+            ends = next((link for state, link in run.threads if self._states[state].ends), None)
+            run.found = ends if ends is not None else run.found
+            run.threads = []
+        self._settle(runs, now_ms)
+
+    def _lasts(self, state: int) -> bool:
+        """Whether a state waits for the end of the time."""
+        return self._states[state].variable is None and not self._states[state].ends
 
     def _over(self, runs: Runs, until_ms: int) -> Iterator[Run]:
         assert self._within_ms is not None
@@ -122,6 +152,8 @@ class Machine:
                 continue
             variable = state.variable
             if variable is None:
+                if state.ends:
+                    continue
                 if not state.passes:
                     assert state.skipped is not None
                     going.append((state.skipped, link))
@@ -177,14 +209,21 @@ class Machine:
 
     def _settle(self, runs: Runs, now_ms: int) -> None:
         """Remove runs that ended. Where matches exclude others, those that began first are decided first."""
-        runs.runs = [run for run in runs.runs if run.threads or run.found is not None]
+        if not self._unmatched:
+            runs.runs = [run for run in runs.runs if run.threads or run.found is not None]
         if self._all:
             return
         while runs.runs and not runs.runs[0].threads:
             run = runs.runs.pop(0)
-            assert run.found is not None
+            if run.found is None:
+                if run.start.number >= runs.covered:
+                    link = Link(None, NO_VARIABLE, run.start)
+                    self.found.append(Found(link, run.start.time, now_ms, unmatched=True))
+                continue
             time = run.found.row.time if run.found_at is None else run.found_at
-            self.found.append(Found(run.found, time, now_ms))
+            runs.matched += self._numbered
+            runs.covered = max(runs.covered, run.found.row.number + 1)
+            self.found.append(Found(run.found, time, now_ms, number=runs.matched))
             target = self._target(run)
             runs.runs = [other for other in runs.runs if other.start.number >= target]
 
@@ -196,7 +235,7 @@ class Machine:
             return following
         if self._skip is SkipTo.PAST_LAST:
             return run.found.row.number + 1
-        numbers = [row.number for variable, row in taken(run.found) if variable == self._variable]
+        numbers = [row.number for variable, row in taken(run.found) if variable in self._skip_to]
         if not numbers:
             return following
         return max(following, numbers[0] if self._skip is SkipTo.FIRST else numbers[-1])

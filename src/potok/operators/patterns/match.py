@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,15 +19,23 @@ from potok.operators.core.unserializable import not_data
 from potok.operators.exchange.shards import key_column
 from potok.operators.patterns.machine import Machine
 from potok.operators.patterns.matches import Matches
+from potok.operators.patterns.neighbours import Neighbours
 from potok.operators.patterns.runs import Row, Runs, runs_of
+from potok.operators.patterns.ties import in_tie_order
 from potok.operators.windows.open_windows import timers_of
 from potok.records.keys import encode_each_key
 from potok.records.rows import converter_of
 from potok.state.cell_mismatch import reading_cells
 from potok.state.session import StateSession
+from potok.topology.inference.patterns import shifted_type
 from potok.topology.inference.step import Step
 from potok.topology.nodes import Match
-from potok.topology.patterns.program import compile_pattern
+from potok.topology.patterns.program import ACCEPT, compile_pattern
+
+ALWAYS = 1 << 61
+"""The condition that every record satisfies, if every record can begin something."""
+AT_START = 1 << 60
+"""The condition that the first record of a key satisfies."""
 
 TIMEOUTS = 0
 """The output of what had matched when its time was over."""
@@ -40,6 +49,13 @@ class _Received:
     keys: list[bytes]
     key_numbers: npt.NDArray[np.int64]
     bits: Ints
+
+
+def _bits_of(variables: Iterable[int | None]) -> int:
+    found = 0
+    for number in variables:
+        found |= 0 if number is None else 1 << number
+    return found
 
 
 class MatchRecords(SeveralOutputs):
@@ -82,18 +98,30 @@ class MatchRecords(SeveralOutputs):
             pattern.within_ms,
             node.max_runs,
             converter_of(upstream.value),
+            numbered=node.numbered,
+            unmatched=node.unmatched,
         )
-        firsts = {program.states[state].variable for state in program.begin}
-        self._firsts = sum(1 << number for number in firsts if number is not None)
-        self._iterative = sum(1 << number for number in iterative)
+        self._ties = node.ties
+        begins = (*program.begin, *program.begin_first)
+        self._firsts = _bits_of(program.states[state].variable for state in begins)
+        if node.unmatched or ACCEPT in begins:
+            self._firsts |= ALWAYS
+        self._neighbours: Neighbours | None = None
+        if node.looks_around:
+            assert upstream.value is not None
+            self._neighbours = Neighbours(node, upstream.key, upstream.value, session, input_partitions)
         self._table = runs_of(node.name)
         self._timers = WakeIndex(timers_of(node.name), session)
-        self._matches = Matches(node, program.variables, value_type)
+        row_type = upstream.value
+        if row_type is not None and node.shifts:
+            row_type = shifted_type(row_type, node.shifts)
+        self._matches = Matches(node, program.variables, row_type, value_type, task)
         self._chunks: list[Chunk] = []
 
     @property
     def state_tables(self) -> list[str]:
-        return [self._table, self._timers.table]
+        neighbours = [] if self._neighbours is None else [self._neighbours.table]
+        return [self._table, self._timers.table, *neighbours]
 
     def next_due(self) -> int | None:
         return self._timers.next_due()
@@ -104,6 +132,8 @@ class MatchRecords(SeveralOutputs):
     def finish(self) -> None:
         received = self._received()
         woken = self._timers.due(self._clock_ms)
+        if self._neighbours is not None:
+            self._neighbours.look(woken)
         if received is not None:
             self._advance(received, woken)
         elif woken:
@@ -132,12 +162,20 @@ class MatchRecords(SeveralOutputs):
             self.task.dead_letters.add(chunk, missing, self.name, Reason.NO_KEY)
             good = all_but({**missing, **encoded.errors}, len(chunk))
             chunk, values = chunk.where(good), values.filter(pa.array(good))
+        coded = values.dictionary_encode()
+        keys, numbers = coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+        chunk = in_tie_order(chunk, numbers, self._ties)
+        first: Ints | int = 0
+        if self._neighbours is not None:
+            extended = self._neighbours.extend(chunk, keys, numbers)
+            chunk, numbers = extended.chunk, extended.key_numbers
+            first = np.where(extended.first, AT_START, 0)
         bits, errors = self._bits(chunk)
+        bits |= first | (self._firsts & ALWAYS)
         if errors:
             good = all_but(errors, len(chunk))
-            chunk, bits, values = self.set_aside(chunk, errors), bits[good], values.filter(pa.array(good))
-        coded = values.dictionary_encode()
-        return _Received(chunk, coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64), bits)
+            chunk, bits, numbers = self.set_aside(chunk, errors), bits[good], numbers[good]
+        return _Received(chunk, keys, numbers, bits)
 
     def _bits(self, chunk: Chunk) -> tuple[Ints, Errors]:
         """Evaluate the conditions that depend on the record alone, each as a bit."""
@@ -206,9 +244,13 @@ class MatchRecords(SeveralOutputs):
         for key, data in zip(keys, before, strict=True):
             with reading_cells(self._table):
                 runs = Runs.load(data)
-            self._advance_key(key, runs, records.get(key, []))
+            awaited = None if self._neighbours is None else self._neighbours.waiting.get(key)
+            self._advance_key(key, runs, records.get(key, []), awaited)
             due = self._machine.next_due(runs)
-            if due is not None and (runs.due is None or key in woken or due < runs.due):
+            if awaited is not None:
+                # What ends here is decided with the record that is awaited, which visits the key again.
+                runs.due = None
+            elif due is not None and (runs.due is None or key in woken or due < runs.due):
                 runs.due = due
                 dues.append(due)
                 waiting.append(key)
@@ -220,7 +262,9 @@ class MatchRecords(SeveralOutputs):
         if dues:
             self._timers.add(np.array(dues, np.int64), waiting)
 
-    def _advance_key(self, key: bytes, runs: Runs, records: list[tuple[Row, int, tuple[int, ...]]]) -> None:
+    def _advance_key(
+        self, key: bytes, runs: Runs, records: list[tuple[Row, int, tuple[int, ...]]], awaited: int | None
+    ) -> None:
         machine, firsts, matches = self._machine, self._firsts, self._matches
         for row, bits, order in records:
             if bits < 0 or (not runs.runs and not bits & firsts):
@@ -231,9 +275,9 @@ class MatchRecords(SeveralOutputs):
             if not runs.runs:
                 if not bits & firsts:
                     continue
-                runs.count, runs.due = 0, None
+                runs.count, runs.covered, runs.due = 0, 0, None
             try:
-                machine.accept(runs, row._replace(number=runs.count), bits)
+                machine.accept(runs, row._replace(number=runs.count), bits, at_start=bool(bits & AT_START))
             except Exception as error:  # noqa: BLE001 - the user's condition may raise anything
                 self._set_aside(key, row, describe_error(error))
                 continue
@@ -241,7 +285,7 @@ class MatchRecords(SeveralOutputs):
             if machine.found:
                 matches.add(key, machine, order)
             self._drop(key)
-        machine.expire(runs, self._clock_ms)
+        machine.expire(runs, self._clock_ms if awaited is None else min(awaited, self._clock_ms))
         matches.add_timed(key, machine)
 
     def _drop(self, key: bytes) -> None:

@@ -32,6 +32,11 @@ class MatchSoFar:
         number = self._names.index(name)
         return Taken(self._as_seen(row.value) for variable, row in taken(self._link) if variable == number)
 
+    @property
+    def rows(self) -> list[tuple[int, Any]]:
+        """The number of the variable and the value of each record, in order."""
+        return [(variable, row.value) for variable, row in taken(self._link)]
+
     def __getattr__(self, name: str) -> Taken:
         try:
             return self[name]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
 from potok.state.codec import dump_state, load_state
+from potok.topology.patterns.output import NO_VARIABLE
 
 
 def runs_of(step: str) -> str:
@@ -29,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A record that was taken, after others."""
+    """A record that was taken, after others; with `NO_VARIABLE`, one that was not taken, alone."""
 
     before: Optional[Link]  # noqa: UP045 - evaluated by NamedTuple
     variable: int
@@ -55,18 +56,20 @@ class Run:
 
 @dataclass(slots=True)
 class Runs:
-    """The cell of a key: when to visit it next, how many records it has seen since the cell exists, and its runs by
-    start."""
+    """The cell of a key: when to visit it next, how many records it has seen since the cell exists, its runs by start,
+    how many matches were counted, and the number of the first record that no match contains."""
 
     due: int | None = None
     count: int = 0
     runs: list[Run] = field(default_factory=list)
+    matched: int = 0
+    covered: int = 0
 
     @classmethod
     def load(cls, data: bytes | None) -> Runs:
         if data is None:
             return cls()
-        due, count, kept_rows, kept_links, kept_runs = load_state(data)
+        due, count, kept_rows, kept_links, kept_runs, matched, covered = load_state(data)
         rows = [Row(*row) for row in kept_rows]
         links: list[Link] = []
         for before, variable, row in kept_links:
@@ -80,11 +83,11 @@ class Runs:
             )
             for start, threads, found, found_at in kept_runs
         ]
-        return cls(due, count, runs)
+        return cls(due, count, runs, matched, covered)
 
     def dump(self) -> bytes | None:
-        """Return the cell; None without an open match."""
-        if not self.runs:
+        """Return the cell; None without an open match, if none were counted."""
+        if not self.runs and not self.matched:
             return None
         rows: dict[int, int] = {}
         links: dict[int, int] = {}
@@ -118,13 +121,13 @@ class Runs:
             ]
             for run in self.runs
         ]
-        return dump_state((self.due, self.count, kept_rows, kept_links, runs))
+        return dump_state((self.due, self.count, kept_rows, kept_links, runs, self.matched, self.covered))
 
 
 def taken(link: Link | None) -> list[tuple[int, Row]]:
     """Return what was taken, in order."""
     found: list[tuple[int, Row]] = []
-    while link is not None:
+    while link is not None and link.variable != NO_VARIABLE:
         found.append((link.variable, link.row))
         link = link.before
     found.reverse()

@@ -13,7 +13,7 @@ from potok.sql.analysis.scope import WINDOW_BOUNDS, Field, Rows, RowScope, resol
 from potok.sql.catalog import Source, WindowShape
 from potok.sql.errors import Refused, TypeMistake
 from potok.sql.expressions.check import check
-from potok.sql.expressions.typed import ColumnRef, Typed
+from potok.sql.expressions.typed import ColumnRef, Scope, Typed
 from potok.sql.functions.aggregates.collections import collect_list, collect_set
 from potok.sql.functions.function import AggregateCall, AggregateFunction, AggregateOverload
 from potok.sql.functions.registry import function_named
@@ -105,7 +105,7 @@ def group(
             hint = "leave one of them out"
             raise Refused(f"{show(expression)} occurs twice in GROUP BY", hint=hint, location=expression.at)
         keys.append((_key_name(expression, items, rows, index), typed))
-    aggregates = [_aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
+    aggregates = [aggregated(call, scope, f"S{index}") for index, call in enumerate(aggregate_calls(query, items))]
     return Grouping(tuple(keys), tuple(_limited(aggregate, properties) for aggregate in aggregates))
 
 
@@ -159,13 +159,18 @@ def _key_name(expression: ast.Expression, items: Sequence[Item], rows: Rows, ind
     return found or (expression.name if isinstance(expression, ast.Name) else f"KSQL_KEY_{index}")
 
 
-def _aggregated(call: ast.Call, scope: RowScope, name: str) -> Aggregated:
+def aggregated(call: ast.Call, scope: Scope, name: str) -> Aggregated:
+    """Resolve a call of an aggregate."""
     function = function_named(call.name)
     assert isinstance(function, AggregateFunction)
     for argument in call.arguments:
         _no_aggregate_in(
             argument, "cannot stand in another aggregate", "aggregate in a table first, then aggregate that table"
         )
+    star = next((a for a in call.arguments if isinstance(a, ast.AnyRow) and a.source), None)
+    if star is not None:
+        hint = f"write {call.name}(*); a star behind a name is for the variables of MATCH_RECOGNIZE"
+        raise Refused(f"{show(star)} cannot stand here", hint=hint, location=star.at)
     # COUNT(*) counts rows, as COUNT of nothing does.
     given = [] if any(isinstance(a, ast.AnyRow) for a in call.arguments) else list(call.arguments)
     for overload in function.overloads:
@@ -179,7 +184,7 @@ def _aggregated(call: ast.Call, scope: RowScope, name: str) -> Aggregated:
 
 
 def _accepted(
-    overload: AggregateOverload, given: Sequence[ast.Expression], scope: RowScope
+    overload: AggregateOverload, given: Sequence[ast.Expression], scope: Scope
 ) -> tuple[list[Typed], AggregateCall] | None:
     columns = overload.columns_among(len(given))
     literals = given[columns:]

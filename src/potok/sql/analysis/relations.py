@@ -13,6 +13,7 @@ from potok.sql.errors import Refused
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import Typed
 from potok.sql.properties import STREAM_PULLS, Properties
+from potok.sql.row_patterns.analyse import MatchAnalysis, analyse_match
 from potok.sql.syntax import ast
 from potok.sql.syntax.walk import names_of
 from potok.sql.types import BIGINT, TIMESTAMP, quoted
@@ -30,9 +31,12 @@ class RelationAnalysis:
     relation: ast.Relation
     as_of: Typed | None = None
     """The time of the version to read, for a versioned table."""
+    match: MatchAnalysis | None = None
 
     @property
     def rows(self) -> Rows:
+        if self.match is not None:
+            return rows_with(self.fields, is_table=False)
         return rows_with(self.fields, is_table=self.source.is_table, window=self.source.window)
 
 
@@ -53,8 +57,13 @@ def relations_of(
         elif relation.as_of is not None:
             hint = "AS OF is for pull queries on tables that keep versions"
             raise Refused("a query that keeps running has no AS OF", hint=hint, location=relation.at)
+        as_of = _as_of(relation, source, catalog)
+        if relation.match is not None:
+            match = analyse_match(catalog, relation, source, form)
+            found.append(RelationAnalysis(source, alias, match.fields, relation, as_of, match))
+            continue
         fields = source_fields(source, alias, positions=form is not Form.PULL or not source.is_table)
-        found.append(RelationAnalysis(source, alias, fields, relation, _as_of(relation, source, catalog)))
+        found.append(RelationAnalysis(source, alias, fields, relation, as_of))
     if form is not Form.PULL:
         _check_formats(query, [relation.source for relation in found])
     return tuple(found)

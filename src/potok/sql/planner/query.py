@@ -12,7 +12,7 @@ from potok.sql.analysis.form import Form
 from potok.sql.analysis.grouping import Grouping
 from potok.sql.analysis.projection import Projection, project
 from potok.sql.analysis.relations import RelationAnalysis
-from potok.sql.analysis.scope import PSEUDO
+from potok.sql.analysis.scope import PSEUDO, ROWTIME
 from potok.sql.analysis.select import Analysis, is_group
 from potok.sql.analysis.table_functions import table_calls
 from potok.sql.catalog import SourceColumn, WindowShape
@@ -23,6 +23,7 @@ from potok.sql.planner.computing import expr_of, function_for, key_expr, struct_
 from potok.sql.planner.explode import explode
 from potok.sql.planner.graph import Graph
 from potok.sql.planner.joins import join
+from potok.sql.planner.row_patterns import match_rows
 from potok.sql.planner.sources import source_rows
 from potok.sql.properties import INVALID_TIMESTAMPS, NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
@@ -76,10 +77,12 @@ class _Lowering:
 
     def _source(self, relation: RelationAnalysis) -> LocatedRows:
         source, alias = relation.source, relation.alias
+        outer = _without_matches(self._query)
+        if relation.match is not None:
+            timed = any(n.name == ROWTIME and n.source in ("", alias) for n in names_of(outer))
+            return match_rows(self._graph, relation, relation.match, self._name, self._properties, timed=timed)
         # A table that occurs several times in a query is stored once, with the pseudo columns of all occurrences.
-        wanted = {
-            n.name for n in names_of(self._query) if n.name in PSEUDO and (source.is_table or n.source in ("", alias))
-        }
+        wanted = {n.name for n in names_of(outer) if n.name in PSEUDO and (source.is_table or n.source in ("", alias))}
         present = any(c.name in OF_THE_PRESENT and not c.arguments for c in calls_of(self._query))
         return source_rows(
             self._graph,
@@ -185,6 +188,12 @@ class _Lowering:
             index for index, (_, typed) in enumerate(projection.keys) if not of_values.isdisjoint(columns_of(typed))
         )
         return Selected(self._remapped(rows, key, value, name, value_parts=from_value), False, projection.columns)
+
+
+def _without_matches(query: ast.Select) -> ast.Select:
+    """Return a query without MATCH_RECOGNIZE, whose names are those of other rows."""
+    joins = tuple(replace(join, relation=replace(join.relation, match=None)) for join in query.joins)
+    return replace(query, relation=replace(query.relation, match=None), joins=joins)
 
 
 def _renamed_key(rows: LocatedRows, projection: Projection) -> Expr | None:

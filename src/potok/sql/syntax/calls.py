@@ -18,8 +18,15 @@ TYPED_TEXT = ("DATE", "TIME", "TIMESTAMP")
 """`DATE '2024-01-31'` is an abbreviation for a cast."""
 
 
+ROW_SEMANTICS = ("RUNNING", "FINAL")
+"""Words before a call in MATCH_RECOGNIZE: which rows of the match it sees."""
+
+
 def call_or_name(cursor: Cursor, expression: Grammar) -> ast.Expression:
     first = cursor.take()
+    if first.kind is Kind.WORD and first.value in ROW_SEMANTICS and cursor.at_name() and cursor.at_symbol("(", 1):
+        inner = call_or_name(cursor, expression)
+        return ast.Call(first.value, (inner,), at=cursor.since(first))
     if cursor.at_symbol("("):
         return _call(cursor, first, expression)
     if cursor.at_symbol("."):
@@ -66,6 +73,11 @@ def _call(cursor: Cursor, first: Token, expression: Grammar) -> ast.Expression:
     if cursor.at_symbol("*"):
         star = cursor.take()
         arguments.append(ast.AnyRow(at=cursor.since(star)))
+    elif cursor.at_name() and cursor.at_symbol(".", 1) and cursor.at_symbol("*", 2) and cursor.at_symbol(")", 3):
+        variable = cursor.take()
+        cursor.take()
+        cursor.take()
+        arguments.append(ast.AnyRow(variable.value, at=cursor.since(variable)))
     elif cursor.at("DISTINCT"):
         written = first.written.upper()
         hint = (

@@ -12,6 +12,9 @@ from potok.sql.syntax.words import RESERVED, UNLIKELY_NAMES
 MOST_COLUMNS = 4_096
 """Limit for a source, a SELECT, a struct or a WITH clause."""
 
+PATTERN_SYMBOLS = frozenset(("{", "}", "{-", "-}", "?", "|", "^", "$"))
+"""Symbols that only a row pattern has."""
+
 MAX_DEPTH = 40
 """The maximum nesting of parentheses, calls and types: computation recurses as deep as the text."""
 
@@ -161,10 +164,15 @@ class Cursor:
         """Return an error that says what was expected; with `near` words, suggest one that is misspelled here or just
         before."""
         token = self.peek()
+        if token.kind is Kind.SYMBOL and token.value in PATTERN_SYMBOLS and not self._has_pattern():
+            return self.mistake(f"{token.written} means nothing here", token)
         if not hint and near:
             hint = self._misspelt(near)
         found = "but nothing follows" if token.kind is Kind.END else f"found {token.written}"
         return self.mistake(f"expected {what}, {found}", token, hint=hint)
+
+    def _has_pattern(self) -> bool:
+        return any(token.value == "MATCH_RECOGNIZE" for token in self._tokens)
 
     def _misspelt(self, near: tuple[str, ...]) -> str:
         token, before = self.peek(), self.previous

@@ -5,6 +5,8 @@ from __future__ import annotations
 from potok.sql.syntax import ast
 from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression, primary, value
+from potok.sql.syntax.lists import order_list, several
+from potok.sql.syntax.row_patterns import at_match, match_recognize
 from potok.sql.syntax.tokens import Kind
 from potok.sql.syntax.windows import window, within
 from potok.sql.syntax.words import CLAUSE_PAIRS, CLAUSES, RESERVED
@@ -25,10 +27,10 @@ def query(cursor: Cursor) -> ast.Select:
     joins = _joins(cursor)
     windowed = window(cursor) if cursor.accept("WINDOW") else None
     where = expression(cursor) if cursor.accept("WHERE") else None
-    group_by = _several(cursor) if cursor.accept("GROUP") else ()
-    partition_by = _several(cursor) if cursor.accept("PARTITION") else ()
+    group_by = several(cursor) if cursor.accept("GROUP") else ()
+    partition_by = several(cursor) if cursor.accept("PARTITION") else ()
     having = expression(cursor) if cursor.accept("HAVING") else None
-    order_by = _order(cursor) if cursor.accept("ORDER") else ()
+    order_by = order_list(cursor) if cursor.accept("ORDER") else ()
     emit = ast.Emit[cursor.one_of("CHANGES", "FINAL")] if cursor.accept("EMIT") else None
     limit = cursor.integer("how many rows, a whole number") if cursor.accept("LIMIT") else None
     _nothing_late(cursor)
@@ -119,7 +121,11 @@ def _relation(cursor: Cursor) -> ast.Relation:
     alias = _alias(cursor)
     if as_of is None:
         as_of = _as_of(cursor)
-    return ast.Relation(name, alias, as_of, at=cursor.since(first))
+    at = cursor.since(first)
+    if not at_match(cursor):
+        return ast.Relation(name, alias, as_of, at=at)
+    found = match_recognize(cursor)
+    return ast.Relation(name, _alias(cursor), as_of, found, alias, at=at)
 
 
 def _as_of(cursor: Cursor) -> ast.Expression | None:
@@ -150,7 +156,7 @@ def _at_clause(cursor: Cursor) -> bool:
     """Return whether a word that may be a name starts the next clause; EMIT does even if it is misspelled."""
     emit = cursor.at("EMIT") and cursor.peek(1).kind is Kind.WORD and cursor.at_name(1) and not _at_pair(cursor, 1)
     other = any(cursor.at(*words) for words in FOREIGN)
-    return emit or other or _at_pair(cursor)
+    return emit or other or at_match(cursor) or _at_pair(cursor)
 
 
 def _at_time(cursor: Cursor) -> bool:
@@ -195,55 +201,6 @@ def _join_kind(cursor: Cursor) -> ast.JoinKind | None:
             cursor.expect("JOIN")
             return kind
     return None
-
-
-def _several(cursor: Cursor) -> tuple[ast.Expression, ...]:
-    """Parse the expressions of GROUP BY or PARTITION BY: a list, optionally in parentheses."""
-    cursor.expect("BY")
-    enclosed = _at_enclosed_list(cursor)
-    if enclosed:
-        cursor.take()
-    found = [expression(cursor)]
-    while cursor.another(found):
-        found.append(expression(cursor))
-    if enclosed:
-        cursor.expect_symbol(")")
-    return tuple(found)
-
-
-def _at_enclosed_list(cursor: Cursor) -> bool:
-    """Return whether `(a, b)` comes next, and not `(a + b) * 2`."""
-    if not cursor.at_symbol("("):
-        return False
-    depth, ahead = 0, 0
-    while cursor.peek(ahead).kind is not Kind.END:
-        token = cursor.peek(ahead)
-        if token.kind is Kind.SYMBOL:
-            depth += (token.value in ("(", "[")) - (token.value in (")", "]"))
-            if depth == 0 or (depth == 1 and token.value == ","):
-                return token.value == ","
-        ahead += 1
-    return False
-
-
-def _order(cursor: Cursor) -> tuple[ast.OrderItem, ...]:
-    cursor.expect("BY")
-    items = [_order_item(cursor)]
-    while cursor.another(items):
-        items.append(_order_item(cursor))
-    return tuple(items)
-
-
-def _order_item(cursor: Cursor) -> ast.OrderItem:
-    first = cursor.peek()
-    found = expression(cursor)
-    descending = cursor.accept("DESC")
-    if not descending:
-        cursor.accept("ASC")
-    nulls_first = None
-    if cursor.accept("NULLS"):
-        nulls_first = cursor.one_of("FIRST", "LAST") == "FIRST"
-    return ast.OrderItem(found, descending, nulls_first, at=cursor.since(first))
 
 
 def _nothing_late(cursor: Cursor) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from potok.sql.syntax import ast
+from potok.sql.syntax.row_pattern_text import show_duration, show_match, show_order
 from potok.sql.syntax.text import listed, show, show_constant, show_type
 from potok.sql.syntax.variables import quoted_text
-from potok.sql.syntax.words import UNIT_MS, quoted
+from potok.sql.syntax.words import quoted
 
 
 def show_statement(statement: ast.Statement) -> str:
@@ -97,7 +98,7 @@ def show_query(query: ast.Select) -> str:
         query.group_by and f"GROUP BY {listed(query.group_by)}",
         query.partition_by and f"PARTITION BY {listed(query.partition_by)}",
         query.having is not None and f"HAVING {show(query.having)}",
-        query.order_by and f"ORDER BY {', '.join(map(_order, query.order_by))}",
+        query.order_by and f"ORDER BY {', '.join(map(show_order, query.order_by))}",
         query.emit is not None and f"EMIT {query.emit.value}",
         _limit(query.limit),
     )
@@ -116,7 +117,11 @@ def _item(item: ast.SelectItem | ast.Everything | ast.EveryField) -> str:
 
 def _relation(relation: ast.Relation) -> str:
     as_of = relation.as_of is not None and f"AS OF ({show(relation.as_of)})"
-    return _words(quoted(relation.name), as_of, relation.alias and f"AS {quoted(relation.alias)}")
+    alias = relation.alias and f"AS {quoted(relation.alias)}"
+    if relation.match is None:
+        return _words(quoted(relation.name), as_of, alias)
+    inner = relation.row_alias and f"AS {quoted(relation.row_alias)}"
+    return _words(quoted(relation.name), as_of, inner, show_match(relation.match), alias)
 
 
 def _join(join: ast.Join) -> str:
@@ -137,22 +142,6 @@ def _window(window: ast.WindowClause) -> str:
         "" if window.grace_ms is None else f"GRACE PERIOD {show_duration(window.grace_ms)}",
     ]
     return f"WINDOW {window.kind} ({', '.join(filter(None, parts))})"
-
-
-def _order(item: ast.OrderItem) -> str:
-    nulls = "" if item.nulls_first is None else f"NULLS {'FIRST' if item.nulls_first else 'LAST'}"
-    return _words(show(item.expression), item.descending and "DESC", nulls)
-
-
-def show_duration(ms: int) -> str:
-    """The largest unit that is exact: `90 MINUTES`.
-
-    >>> show_duration(5_400_000), show_duration(86_400_000)
-    ('90 MINUTES', '1 DAY')
-    """
-    unit = next(unit for unit in reversed(UNIT_MS) if ms % UNIT_MS[unit] == 0)
-    number = ms // UNIT_MS[unit]
-    return f"{number} {unit if number == 1 else f'{unit}S'}"
 
 
 def _limit(limit: int | None) -> str:

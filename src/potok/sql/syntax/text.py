@@ -109,8 +109,8 @@ def _primary(node: ast.Expression) -> str:
         case ast.Lambda(parameters, body):
             names = ", ".join(map(quoted, parameters))
             return f"{names if len(parameters) == 1 else f'({names})'} => {show(body)}"
-        case ast.AnyRow():
-            return "*"
+        case ast.AnyRow(source):
+            return f"{quoted(source)}.*" if source else "*"
         case ast.Call(name, arguments):
             return f"{quoted(name)}({listed(arguments)})"
     raise TypeError(f"{type(node).__name__} is no expression")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from potok.sql.syntax import ast
 from potok.sql.syntax.cursor import Cursor, either
 from potok.sql.syntax.tokens import Kind
-from potok.sql.syntax.words import UNITS
+from potok.sql.syntax.words import UNIT_MS, UNITS
 
 MAX_MS = (1 << 63) - 1
 
@@ -28,6 +28,27 @@ def duration(cursor: Cursor, *, zero: bool = True) -> int:
     if number * UNITS[unit.value] > MAX_MS:
         raise cursor.mistake("this duration is too long", token)
     return number * UNITS[unit.value]
+
+
+def interval(cursor: Cursor) -> int:
+    """Parse `INTERVAL '10' MINUTE`, or a duration, to milliseconds; it is longer than nothing."""
+    first = cursor.peek()
+    if not cursor.at("INTERVAL"):
+        return duration(cursor, zero=False)
+    cursor.take()
+    token = cursor.peek()
+    text = cursor.string("a whole number in quotes").strip()
+    unit = cursor.peek()
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise cursor.mistake(f"'{text}' is not a whole number", token, hint="write INTERVAL '10' MINUTE")
+    if unit.kind is not Kind.WORD or unit.value not in UNITS:
+        raise cursor.expected(either(tuple(UNIT_MS)), near=tuple(UNITS))
+    cursor.take()
+    found = int(text) * UNITS[unit.value]
+    if not 0 < found <= MAX_MS:
+        location = "longer than nothing" if not found else "shorter"
+        raise cursor.mistake(f"this interval must be {location}", first, hint="write INTERVAL '10' MINUTE")
+    return found
 
 
 def window(cursor: Cursor) -> ast.WindowClause:

@@ -52,7 +52,7 @@ class TransientPlan:
 
 def needs_topology(query: ast.Select) -> bool:
     """Return whether a query processes more than one record at a time."""
-    stateful = query.joins or query.group_by or query.window or query.having or query.order_by
+    stateful = query.relation.match or query.joins or query.group_by or query.window or query.having or query.order_by
     final = query.emit is ast.Emit.FINAL
     return bool(stateful or final or any(map(is_aggregate, calls_of(query))))
 

@@ -8,8 +8,9 @@ from potok.duration import show_ms
 from potok.expressions.function import Function
 from potok.topology.nodes.node import Node
 from potok.topology.patterns.check import ends_absent, stays_open
+from potok.topology.patterns.output import MatchOutput, Shift, TieOrder
 from potok.topology.patterns.pattern import Pattern
-from potok.topology.patterns.tree import AfterMatch, SkipTo, variables_of
+from potok.topology.patterns.tree import AfterMatch, SkipTo, anchored, show, variables_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,6 +21,37 @@ class Match(Node):
     pattern: Pattern
     after: AfterMatch
     max_runs: int
+    output: MatchOutput | None = None
+    """Computes what is emitted; without it, a match is the list of values of each variable."""
+    shifts: tuple[Shift, ...] = ()
+    """Fields of neighbouring records that are added to each record."""
+    ties: tuple[TieOrder, ...] = ()
+    numbered: bool = False
+    """Whether matches are counted, which is remembered for each key."""
+    unmatched: bool = False
+    """Whether records that no match contains are emitted as well."""
+    shows_timeouts: bool = False
+    """Whether what had matched when its time was over is emitted like a match."""
+
+    @property
+    def before(self) -> int:
+        """How many earlier records of a key are kept."""
+        return max((-shift.by for shift in self.shifts if shift.by < 0), default=0)
+
+    @property
+    def ahead(self) -> int:
+        """How many later records of a key are awaited."""
+        return max((shift.by for shift in self.shifts if shift.by > 0), default=0)
+
+    @property
+    def looks_around(self) -> bool:
+        """Whether a record is seen with its neighbours, or as the first of its key."""
+        return bool(self.shifts) or anchored(self.pattern.tree)
+
+    @property
+    def remembers(self) -> bool:
+        """Whether something is kept of every key for ever."""
+        return self.numbered or self.looks_around
 
     @property
     def functions(self) -> tuple[Function, ...]:
@@ -51,13 +83,15 @@ class Match(Node):
     @property
     def cells(self) -> str:
         """The states of open matches are numbered by the pattern."""
-        return f"of the pattern {self.pattern}, {self.pattern.semantics.value}"
+        shifts = f", with {', '.join(shift.name for shift in self.shifts)}" if self.shifts else ""
+        return f"of the pattern {show(self.pattern.tree)}, {self.pattern.semantics.value}{shifts}"
 
     @property
     def detail(self) -> str:
         within = "" if self.pattern.within_ms is None else f" within {show_ms(self.pattern.within_ms)}"
         warning = "; a match can stay open for ever: add within" if stays_open(self.pattern) else ""
-        return f"{self.pattern}{within}, {self.after}{warning}"
+        kept = "; keeps a record of every key for ever" if self.remembers else ""
+        return f"{self.pattern}{within}, {self.after}{warning}{kept}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -39,13 +39,13 @@ def after_match(text: str, pattern: Pattern, at: Location | None) -> AfterMatch:
     return AfterMatch(skip, variable)
 
 
-def check(pattern: Pattern, at: Location | None) -> None:
-    """Raise the first error found."""
+def check(pattern: Pattern, at: Location | None, *, empty: bool = False) -> None:
+    """Raise the first error found. With `empty`, a pattern may match without any record."""
     tree = pattern.tree
     if len(pattern.definitions) > MOST_VARIABLES:
         raise PatternError(f"a pattern can have at most {MOST_VARIABLES} conditions", hint="split it in two", at=at)
     _check_absence(tree, at, first=True, last=True)
-    if nullable(tree):
+    if nullable(tree) and not empty:
         raise PatternError("the pattern matches without any record", hint="make at least one part not optional", at=at)
     if ends_absent(tree) and pattern.within_ms is None:
         raise PatternError(

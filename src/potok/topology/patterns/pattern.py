@@ -38,6 +38,8 @@ class Pattern:
     semantics: Semantics = Semantics.FIRST
     grouped: bool = True
     """Whether quantifiers apply to the whole; if not, the pattern is a sequence that is being written."""
+    text: str = ""
+    """How it was written, if not with verbs."""
 
     def next(self, other: Pattern) -> Pattern:
         """Continue with the very next record."""
@@ -121,7 +123,7 @@ class Pattern:
         return replace(self, grouped=True)
 
     def __str__(self) -> str:
-        return show(self.tree)
+        return self.text or show(self.tree)
 
     def _then(self, gap: Gap, other: Pattern) -> Pattern:
         if not isinstance(other, Pattern):

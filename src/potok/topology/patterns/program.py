@@ -16,6 +16,7 @@ from potok.topology.patterns.pattern import Pattern
 from potok.topology.patterns.tree import (
     Absent,
     Choice,
+    End,
     Gap,
     Loop,
     Part,
@@ -23,8 +24,10 @@ from potok.topology.patterns.tree import (
     Repeat,
     Semantics,
     Sequence,
+    Start,
     Take,
     Tree,
+    anchored,
     firsts_of,
     nullable,
 )
@@ -45,7 +48,7 @@ class Guard(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class State:
     """A thread waits for a record of `variable`; without one, for the end of `within` or, with `passes`, for any next
-    record.
+    record, or with `ends` for the end of all records.
 
     `after` lists the states after the record is taken; `skipped` is the state after another record, None if that ends
     the thread. With `forks` the thread also skips a record that it takes.
@@ -57,19 +60,22 @@ class State:
     skipped: int | None
     forks: bool = False
     passes: bool = False
+    ends: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The states, and those in which a thread begins."""
+    """The states, and those in which a thread begins: with the first record of a key `begin_first`. `ACCEPT` among
+    them is last, and means that nothing needs to be taken."""
 
     variables: tuple[str, ...]
     states: tuple[State, ...]
     begin: tuple[int, ...]
+    begin_first: tuple[int, ...]
 
     @property
     def ends_absent(self) -> bool:
-        return any(state.variable is None for state in self.states[1:])
+        return any(state.variable is None and not state.ends for state in self.states[1:])
 
 
 class _Here(NamedTuple):
@@ -77,7 +83,7 @@ class _Here(NamedTuple):
 
     `guards` are absences, and `soon` are those that apply to the very next record alone. `stops` ends threads that
     could have done better or may not go on; at the end of a pattern it means nothing. `taken` says that the last part
-    took a record.
+    took a record, `begun` that any did, and `ended` that no record may follow.
     """
 
     gap: Gap
@@ -85,6 +91,8 @@ class _Here(NamedTuple):
     soon: tuple[Guard, ...] = ()
     stops: tuple[Guard, ...] = ()
     taken: bool = False
+    begun: bool = False
+    ended: bool = False
 
     def stopped_by(self, guards: tuple[Guard, ...]) -> _Here:
         return self._replace(stops=tuple(dict.fromkeys(self.stops + guards)))
@@ -98,13 +106,17 @@ class _Compiler:
     def __init__(self, pattern: Pattern) -> None:
         self._numbers = {definition.name: number for number, definition in enumerate(pattern.definitions)}
         self._ordered = pattern.semantics is Semantics.PREFERRED
+        self._at_start = False
         self.states: list[State] = [State(None, (), (), None)]
         self.links: dict[int, tuple[int, ...]] = {}
 
-    def compile(self, tree: Tree) -> tuple[int, ...]:
+    def compile(self, tree: Tree, *, at_start: bool) -> tuple[int, ...]:
+        self._at_start = at_start
         return self._part(tree, _Here(Gap.STRICT), (), False, self._end)
 
     def _end(self, here: _Here) -> tuple[int, ...]:
+        if here.ended:
+            return (self._add(State(None, (), (), None, ends=True)),)
         if not here.guards and not here.soon:
             return (ACCEPT,)
         if not here.guards:
@@ -124,7 +136,11 @@ class _Compiler:
         them does."""
         match tree:
             case Take(variable):
-                return (self._take(self._numbers[variable], here, then),)
+                return () if here.ended else (self._take(self._numbers[variable], here, then),)
+            case Start():
+                return then(here) if self._at_start and not here.begun else ()
+            case End():
+                return then(here._replace(ended=True))
             case Sequence(parts):
                 return self._sequence(parts, here, follow, must, then)
             case Choice(options):
@@ -137,7 +153,7 @@ class _Compiler:
         raise TypeError(f"{type(tree).__name__} cannot stand here")
 
     def _take(self, variable: int, here: _Here, then: _Then) -> int:
-        after = then(_Here(Gap.STRICT, taken=True))
+        after = then(_Here(Gap.STRICT, taken=True, begun=True))
         forks, skips = here.gap is Gap.ANY, here.gap is not Gap.STRICT
         always = here.guards + here.stops
         waiting: int | None = None
@@ -258,12 +274,12 @@ def compile_pattern(pattern: Pattern) -> Program:
     """Compile a pattern that was checked."""
     compiler = _Compiler(pattern)
     try:
-        begin = compiler.compile(pattern.tree)
+        begin = compiler.compile(pattern.tree, at_start=False)
+        begin_first = compiler.compile(pattern.tree, at_start=True) if anchored(pattern.tree) else begin
     except RecursionError:
         hint = "use smaller numbers of times, or a condition that counts"
         raise PatternError("the pattern is too deep", hint=hint) from None
     states = tuple(replace(state, after=compiler.resolve(state.after)) for state in compiler.states)
     # The record that begins a match is taken or not; nothing is skipped before it.
-    firsts = compiler.resolve(begin)
     names = tuple(definition.name for definition in pattern.definitions)
-    return Program(names, states, tuple(state for state in firsts if state != ACCEPT))
+    return Program(names, states, compiler.resolve(begin), compiler.resolve(begin_first))

@@ -94,7 +94,17 @@ class Repeat:
     optional: bool = False
 
 
-Tree: TypeAlias = Take | Absent | Sequence | Choice | Permute | Repeat
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The position before the first record of a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The position behind the last record of a key, for records that are all known."""
+
+
+Tree: TypeAlias = Start | End | Take | Absent | Sequence | Choice | Permute | Repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +137,12 @@ class AfterMatch:
 
     skip: SkipTo
     variable: str = ""
+    among: tuple[str, ...] = ()
+    """The variables that `variable` stands for, if not itself."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.among or ((self.variable,) if self.variable else ())
 
     def __str__(self) -> str:
         return f"{self.skip.value}({self.variable})" if self.variable else self.skip.value
@@ -137,7 +153,7 @@ def variables_of(tree: Tree) -> list[str]:
     match tree:
         case Take(variable):
             return [variable]
-        case Absent():
+        case Absent() | Start() | End():
             return []
         case Sequence(parts):
             found = [name for part in parts for name in variables_of(part.node)]
@@ -153,7 +169,7 @@ def nullable(tree: Tree) -> bool:
     match tree:
         case Take():
             return False
-        case Absent():
+        case Absent() | Start() | End():
             return True
         case Sequence(parts):
             return all(nullable(part.node) for part in parts)
@@ -170,7 +186,7 @@ def firsts_of(tree: Tree) -> list[str]:
     match tree:
         case Take(variable):
             return [variable]
-        case Absent():
+        case Absent() | Start() | End():
             return []
         case Sequence(parts):
             found: list[str] = []
@@ -185,6 +201,20 @@ def firsts_of(tree: Tree) -> list[str]:
             return firsts_of(tree.body)
 
 
+def anchored(tree: Tree) -> bool:
+    """Whether a pattern refers to the first record of a key."""
+    match tree:
+        case Start():
+            return True
+        case Sequence(parts):
+            return any(anchored(part.node) for part in parts)
+        case Choice(options) | Permute(options, _):
+            return any(map(anchored, options))
+        case Repeat():
+            return anchored(tree.body)
+    return False
+
+
 def show(tree: Tree) -> str:
     """Render a pattern: gaps as `>` (next), `..` (followed by) and `...` (followed by any)."""
     match tree:
@@ -192,6 +222,8 @@ def show(tree: Tree) -> str:
             return variable
         case Absent(variable, immediately):
             return f"!{variable}" if immediately else f"!..{variable}"
+        case Start() | End():
+            return "^" if isinstance(tree, Start) else "$"
         case Sequence(parts):
             return f"({''.join(_show_part(index, part) for index, part in enumerate(parts))})"
         case Choice(options):

@@ -138,7 +138,9 @@ class Lambda(Node):
 
 @dataclass(frozen=True, slots=True)
 class AnyRow(Node):
-    """The star of `COUNT(*)`."""
+    """The star of `COUNT(*)`, or with a row pattern variable of `COUNT(a.*)`."""
+
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from potok.sql.syntax.ast.expressions import Expression, Node
+from potok.sql.syntax.ast.order import OrderItem
+from potok.sql.syntax.ast.row_patterns import MatchRecognize
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +32,16 @@ class EveryField(Node):
 
 @dataclass(frozen=True, slots=True)
 class Relation(Node):
-    """A stream or table by name, under its alias if it has one. `as_of` is for pull queries on versioned tables."""
+    """A stream or table by name, under its alias if it has one. `as_of` is for pull queries on versioned tables.
+
+    With MATCH_RECOGNIZE, the alias is the name of the result, and `row_alias` that of the rows that are matched.
+    """
 
     name: str
     alias: str = ""
     as_of: Expression | None = None
+    match: MatchRecognize | None = None
+    row_alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +84,6 @@ class WindowClause(Node):
 class Emit(Enum):
     CHANGES = "CHANGES"
     FINAL = "FINAL"
-
-
-@dataclass(frozen=True, slots=True)
-class OrderItem(Node):
-    expression: Expression
-    descending: bool = False
-    nulls_first: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

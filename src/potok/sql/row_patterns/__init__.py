@@ -1,0 +1,1 @@
+"""MATCH_RECOGNIZE: row patterns, their conditions and their measures."""

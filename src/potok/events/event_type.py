@@ -163,7 +163,7 @@ def upcasted(data: Any, version: int, type_: EventType) -> list[Any]:
 def _called(function: Function, data: Any, name: str, version: int) -> Any:
     try:
         return function(data)
-    except Exception as error:  # noqa: BLE001 - the user's function may raise anything
+    except Exception as error:
         text = f'the upcast of "{name}" from version {version} failed: {type(error).__name__}: {spelled(error)}'
         raise ValueError(text) from error
 

@@ -9,17 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-<<<<<<< HEAD:src/potok/patterns/events/read.py
 from potok.events.envelope import BadEnvelope, Envelope, data_object
 from potok.events.event_type import TYPE_FIELD, EventType, EventTypes, upcasted
 from potok.events.kafka_binding import own_headers, read_record
 from potok.records.conversion.convert import Reading
-=======
-from potok.events.envelope import BadEnvelope, Envelope, data_object
-from potok.events.event_type import TYPE_FIELD, EventType, EventTypes, upcasted
-from potok.events.kafka_binding import own_headers, read_record
-from potok.records.conversion.convert import Reading, spelled
->>>>>>> main:src/potok/events/read.py
 from potok.records.conversion.fit import fit
 from potok.records.declared_class import completes, retyped
 from potok.records.rows import completed

@@ -99,9 +99,9 @@ def upcast(name: str, *, from_version: int) -> Callable[[F], F]:
 
     def keep(function: F) -> F:
         known = _upcasters.get((name, from_version))
-        if known is not None and _place(known.call) != _place(function):
+        if known is not None and _place(known.callable) != _place(function):
             text = f'event type "{name}" has two upcasts from version {from_version}'
-            raise TopologyError(text, hint=f"remove {_place(known.call)} or {_place(function)}")
+            raise TopologyError(text, hint=f"remove {_place(known.callable)} or {_place(function)}")
         _upcasters[name, from_version] = Function.of(function, (1,))
         return function
 

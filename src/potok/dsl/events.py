@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from potok.dsl.graph_builder import GraphBuilder
 from potok.errors import Location, PotokError, TopologyError
@@ -51,7 +52,7 @@ def event_writing(
         raise TopologyError("the event type of these values is not known", hint=hint, at=at)
     nodes = graph.topology().nodes
     number = sum(isinstance(other, Sink) and other.topic == topic for other in nodes)
-    return EventWriting(envelope, types, f"/potok/{graph.name}", f"{topic}#{number}")
+    return EventWriting(envelope, types, f"/potok/{quote(graph.name)}", f"{topic}#{number}")
 
 
 def _types_before(node: Node) -> tuple[EventType, ...]:

@@ -12,7 +12,13 @@ from typing import Any
 
 import orjson
 
-NAME = re.compile(r"^[a-z0-9]+$")
+NAME = re.compile(r"[a-z0-9]+")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:)(\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+_URI_REFERENCE = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_MEDIA_TYPE = re.compile(r"[\w!#$&^.+\-]+/[\w!#$&^.+\-]+\s*(;.*)?", re.ASCII)
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_INTEGERS = range(-(1 << 31), 1 << 31)
 REQUIRED = ("id", "source", "type")
 VERSION = "eventversion"
 """The extension attribute that holds the version of the data."""
@@ -47,8 +53,8 @@ class Envelope:
         """The version of the data; 1 unless said. Only the part before the point counts: "2.1" is 2."""
         given = str(self.attributes.get(VERSION, "1"))
         whole = given.partition(".")[0]
-        if not (whole.isascii() and whole.isdigit()) or int(whole) < 1:
-            raise BadEnvelope(f'"{given}" is not the version of an event')
+        if not (whole.isascii() and whole.isdigit() and len(whole) < 10) or int(whole) < 1:
+            raise BadEnvelope(f'"{given:.100}" is not the version of an event')
         return int(whole)
 
     @property
@@ -57,29 +63,62 @@ class Envelope:
         text = self.attributes.get("time")
         if text is None:
             return None
-        try:
-            at = dt.datetime.fromisoformat(str(text).upper())
-        except ValueError:
-            at = None
-        if at is None or at.tzinfo is None:
-            raise BadEnvelope(f'attribute "time" is not a timestamp of RFC 3339: "{text!s:.100}"')
-        return (at - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
+        return _instant_ms(str(text))
+
+
+def _instant_ms(text: str) -> int:
+    """Return a timestamp of RFC 3339 in milliseconds since 1970. A leap second is the first of the next minute."""
+    parts = _TIME.fullmatch(text)
+    try:
+        if parts is None:
+            raise ValueError
+        date, minute, second, fraction, zone = parts.groups()
+        leap = second == "60"
+        at = dt.datetime.fromisoformat(f"{date}T{minute}{'59' if leap else second}{fraction or ''}{zone.upper()}")
+    except ValueError as error:
+        raise BadEnvelope(f'attribute "time" is not a timestamp of RFC 3339: "{text:.100}"') from error
+    return (at - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1) + 1000 * leap
 
 
 def checked(attributes: dict[str, Any], data: Any) -> Envelope:
     """Return the event of these attributes; raise if they break a rule of CloudEvents 1.0."""
+    event = _named(attributes, data)
+    for name in ("source", "dataschema"):
+        text = event.attributes.get(name)
+        if text is None:
+            continue
+        if not isinstance(text, str) or not _URI_REFERENCE.fullmatch(text):
+            raise BadEnvelope(f'attribute "{name}" is not a URI: "{text!s:.100}"')
+        if name == "dataschema" and not _SCHEME.match(text):
+            raise BadEnvelope(f'attribute "{name}" is not an absolute URI: "{text:.100}"')
+    kind = event.attributes.get("datacontenttype")
+    if kind is not None and not (isinstance(kind, str) and _MEDIA_TYPE.fullmatch(kind)):
+        raise BadEnvelope(f'attribute "datacontenttype" is not a media type: "{kind!s:.100}"')
+    subject = event.attributes.get("subject")
+    if subject is not None and not (isinstance(subject, str) and subject):
+        raise BadEnvelope('attribute "subject" is empty or not text')
+    return event
+
+
+def _named(attributes: dict[str, Any], data: Any) -> Envelope:
     if (version := attributes.pop("specversion", None)) != "1.0":
         said = "is missing" if version is None else f'is "{version!s:.50}"'
         raise BadEnvelope(f'attribute "specversion" {said}; expected "1.0"')
     for name, value in attributes.items():
-        if not NAME.match(name):
-            raise BadEnvelope(f'"{name:.50}" is not the name of an attribute: use a-z and 0-9')
+        if not NAME.fullmatch(name) or name == "data":
+            raise BadEnvelope(f'"{name:.50}" is not the name of an attribute: use a-z and 0-9, and not "data"')
         if not isinstance(value, str | int | bool):
             raise BadEnvelope(f'attribute "{name}" is not text, an integer or a boolean')
+        if isinstance(value, int) and value not in _INTEGERS:
+            raise BadEnvelope(f'attribute "{name}" is not an integer of 32 bits')
+        if isinstance(value, str) and _UNPRINTABLE.search(value):
+            raise BadEnvelope(f'attribute "{name}" has a control character')
     for name in REQUIRED:
         if not isinstance(attributes.get(name), str) or not attributes[name]:
             raise BadEnvelope(f'attribute "{name}" is missing or empty')
-    return Envelope(attributes, data)
+    event = Envelope(attributes, data)
+    event.time_ms  # noqa: B018 - raises if it is bad
+    return event
 
 
 def read_structured(value: bytes | dict[str, Any]) -> Envelope:
@@ -88,10 +127,10 @@ def read_structured(value: bytes | dict[str, Any]) -> Envelope:
     attributes = {
         name: item for name, item in found.items() if name not in ("data", "data_base64") and item is not None
     }
-    if "data" in found and "data_base64" in found:
+    if found.get("data") is not None and found.get("data_base64") is not None:
         raise BadEnvelope("an event has data or data_base64, not both")
     data = found.get("data")
-    if "data_base64" in found:
+    if found.get("data_base64") is not None:
         try:
             data = base64.b64decode(found["data_base64"], validate=True)
         except (binascii.Error, TypeError, ValueError) as error:
@@ -100,9 +139,11 @@ def read_structured(value: bytes | dict[str, Any]) -> Envelope:
 
 
 def write_structured(event: Envelope) -> bytes:
-    """Write an event in the JSON format of CloudEvents. Bytes are data in JSON."""
+    """Write an event in the JSON format of CloudEvents. Bytes are JSON if the content type says so."""
     whole: dict[str, Any] = {"specversion": "1.0", **event.attributes}
-    if event.data is not None:
+    if isinstance(event.data, bytes) and not is_json(event):
+        whole["data_base64"] = base64.b64encode(event.data).decode()
+    elif event.data is not None:
         whole["data"] = orjson.Fragment(event.data) if isinstance(event.data, bytes) else event.data
     return orjson.dumps(whole)
 
@@ -116,6 +157,9 @@ def read_dictionary(value: bytes) -> Envelope:
             '; a structured CloudEvent needs the header "content-type: application/cloudevents+json"' if looks else ""
         )
         raise BadEnvelope(f'the value is not an event: it has no "event_type"{hint}')
+    for name in ("event_id", "event_type"):
+        if not isinstance(found.get(name), str) or not found[name]:
+            raise BadEnvelope(f'"{name}" is missing, empty or not text')
     attributes = {new: found[old] for old, new in _DICTIONARY.items() if found.get(old) is not None}
     attributes |= {"source": attributes.get("source", "unknown"), "specversion": "1.0"}
     if found.get("event_version") is not None:
@@ -125,7 +169,7 @@ def read_dictionary(value: bytes) -> Envelope:
         raise BadEnvelope('"metadata" is not an object')
     if isinstance(metadata.get("causation_id"), str):
         attributes["causationid"] = metadata["causation_id"]
-    event = checked(attributes, found.get("data"))
+    event = _named(attributes, found.get("data"))
     return Envelope(event.attributes, event.data, metadata)
 
 
@@ -143,15 +187,22 @@ def write_dictionary(event: Envelope) -> bytes:
 
 def data_object(event: Envelope) -> Any:
     """Return the data of an event as an object; data in bytes must be JSON."""
-    kind = str(event.attributes.get("datacontenttype", "application/json")).partition(";")[0].strip().lower()
-    if kind not in ("application/json", "text/json") and not kind.endswith("+json"):
-        raise BadEnvelope(f'data of type "{kind:.100}" is not JSON')
+    if event.data is None:
+        return None
+    if not is_json(event):
+        raise BadEnvelope(f'data of type "{event.attributes["datacontenttype"]:.100}" is not JSON')
     if not isinstance(event.data, bytes):
         return event.data
     try:
         return orjson.loads(event.data)
     except orjson.JSONDecodeError as error:
         raise BadEnvelope(f"the data is not JSON: {error}") from error
+
+
+def is_json(event: Envelope) -> bool:
+    """Whether the data is JSON, which it is unless another type is given."""
+    kind = str(event.attributes.get("datacontenttype", "application/json")).partition(";")[0].strip().lower()
+    return kind.endswith(("/json", "+json"))
 
 
 def parse_object(value: bytes) -> dict[str, Any]:

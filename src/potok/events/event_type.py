@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 from potok.errors import TopologyError
 from potok.expressions.function import Function
+from potok.records.conversion.convert import spelled
+from potok.records.declared_class import choice_type
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Field, Schema
 
@@ -52,7 +54,9 @@ class EventTypes:
                     text = f'event types of one stream differ in the type of field "{field.name}" ("{type_.name}")'
                     raise TopologyError(text, hint=hint)
                 fields.setdefault(field.name, Field(field.name, field.schema, nullable=True))
-        return Schema.struct(list(fields.values()))
+        whole = Schema.struct(list(fields.values()))
+        classes = {type_.name: type_.schema.declared for type_ in self.types if type_.schema.declared is not None}
+        return dataclasses.replace(whole, arrow=choice_type(whole.arrow, classes))
 
 
 def declared_schema_of(declared: object) -> Schema:
@@ -90,11 +94,28 @@ def upcast(name: str, *, from_version: int) -> Callable[[F], F]:
     It returns a dict, a list of dicts (the event is split) or None (the event is dropped).
     """
 
+    if from_version < 1:
+        raise TopologyError("an upcast reads a version of at least 1", hint="write from_version=1")
+
     def keep(function: F) -> F:
+        known = _upcasters.get((name, from_version))
+        if known is not None and _place(known.callable) != _place(function):
+            text = f'event type "{name}" has two upcasts from version {from_version}'
+            raise TopologyError(text, hint=f"remove {_place(known.callable)} or {_place(function)}")
         _upcasters[name, from_version] = Function.of(function, (1,))
         return function
 
     return keep
+
+
+def _place(function: Any) -> str:
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
+
+
+def event_name(value: object) -> str | None:
+    """Return the event type that the class of a value declares."""
+    mark = getattr(type(value), _MARK, None)
+    return None if mark is None else str(mark[0])
 
 
 def event_type(cls: type) -> EventType:
@@ -125,6 +146,8 @@ def event_types(classes: Sequence[type], envelope: str = "any") -> EventTypes:
 
 def upcasted(data: Any, version: int, type_: EventType) -> list[Any]:
     """Return the data of an event in the current version of its type; raise ValueError where there is no path."""
+    if version < type_.version and not isinstance(data, dict):
+        raise ValueError(f'the data of event type "{type_.name}" is not an object')
     if version > type_.version:
         raise ValueError(
             f'event type "{type_.name}" has version {version}, but the program knows only up to {type_.version}'
@@ -133,8 +156,16 @@ def upcasted(data: Any, version: int, type_: EventType) -> list[Any]:
     for at in range(version, type_.version):
         if at not in steps:
             raise ValueError(f'no upcast of event type "{type_.name}" from version {at} to {at + 1}')
-        found = [new for old in found for new in _results(steps[at](old), type_.name, at)]
+        found = [new for old in found for new in _results(_called(steps[at], old, type_.name, at), type_.name, at)]
     return found
+
+
+def _called(function: Function, data: Any, name: str, version: int) -> Any:
+    try:
+        return function(data)
+    except Exception as error:
+        text = f'the upcast of "{name}" from version {version} failed: {type(error).__name__}: {spelled(error)}'
+        raise ValueError(text) from error
 
 
 def _results(result: Any, name: str, version: int) -> list[Any]:

@@ -23,8 +23,8 @@ def read_record(value: bytes | None, headers: Headers, envelope: str = "any") ->
             raise BadEnvelope("a record without a value is not an event")
         return read_dictionary(value)
     if kind.lower().startswith(PREFIX):
-        if kind.partition(";")[0].strip().lower() != STRUCTURED:
-            raise BadEnvelope(f'events of type "{kind:.100}" cannot be read from a record; use {STRUCTURED}')
+        if not is_json_event(kind):
+            raise BadEnvelope(f'events of type "{kind:.100}" cannot be read from a record; use {STRUCTURED} in UTF-8')
         if value is None:
             raise BadEnvelope("an event in structured mode has no value")
         return read_structured(value)
@@ -38,17 +38,25 @@ def read_record(value: bytes | None, headers: Headers, envelope: str = "any") ->
     return checked(attributes, value)
 
 
+def is_json_event(kind: str, media_type: str = STRUCTURED) -> bool:
+    """Whether a content type is this media type in UTF-8."""
+    found, *parameters = (part.strip().lower() for part in kind.split(";"))
+    charsets = [part.partition("=")[2].strip('" ') for part in parameters if part.startswith("charset")]
+    return found == media_type and all(charset in ("utf-8", "utf8", "us-ascii") for charset in charsets)
+
+
 def binary_headers(event: Envelope) -> list[dict[str, Any]]:
     """Return the headers of an event in binary mode."""
     named = {f"ce_{name}": _text(item) for name, item in event.attributes.items() if name != "datacontenttype"}
-    kind = str(event.attributes.get("datacontenttype", "application/json"))
-    texts = {"ce_specversion": "1.0", **named, CONTENT_TYPE: kind}
+    texts = {"ce_specversion": "1.0", **named}
+    if "datacontenttype" in event.attributes:
+        texts[CONTENT_TYPE] = str(event.attributes["datacontenttype"])
     return [{"name": name, "value": text.encode()} for name, text in texts.items()]
 
 
 def own_headers(headers: Headers) -> list[dict[str, Any]]:
     """Return the headers of a record that are not part of an envelope."""
-    return [h for h in headers or () if not h["name"].startswith("ce_") and h["name"] != CONTENT_TYPE]
+    return [h for h in headers or () if not h["name"].startswith("ce_") and h["name"].lower() != CONTENT_TYPE]
 
 
 def _plain(texts: dict[str, str]) -> bool:

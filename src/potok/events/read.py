@@ -12,8 +12,10 @@ import pyarrow as pa
 from potok.events.envelope import BadEnvelope, Envelope, data_object
 from potok.events.event_type import TYPE_FIELD, EventType, EventTypes, upcasted
 from potok.events.kafka_binding import own_headers, read_record
-from potok.records.conversion.convert import Reading, spelled
+from potok.records.conversion.convert import Reading
 from potok.records.conversion.fit import fit
+from potok.records.declared_class import completes, retyped
+from potok.records.rows import completed
 
 CAUSE = "potok.event.id"
 CORRELATION = "potok.event.correlation"
@@ -42,7 +44,6 @@ def read_events(values: pa.Array, headers: pa.Array, types: EventTypes) -> ReadE
     for row, (value, own) in enumerate(zip(values.to_pylist(), listed, strict=True)):
         try:
             event = read_record(value, own, types.envelope)
-            event.time_ms  # noqa: B018 - raises if it is bad
             found += [(row, event, known[event.type], data) for data in _data(event, known)]
         except ValueError as error:
             errors[row] = str(error)
@@ -63,13 +64,7 @@ def _data(event: Envelope, known: dict[str, EventType]) -> list[Any]:
     type_, data = known[event.type], data_object(event)
     if event.version == type_.version:
         return [{} if data is None else data]
-    try:
-        return upcasted({} if data is None else data, event.version, type_)
-    except ValueError:
-        raise
-    except Exception as error:
-        text = f'the upcast of "{type_.name}" from version {event.version} failed: {type(error).__name__}: '
-        raise BadEnvelope(text + spelled(error)) from error
+    return upcasted({} if data is None else data, event.version, type_)
 
 
 def _typed(found: list[tuple[int, Envelope, EventType, Any]], types: EventTypes, errors: dict[int, str]) -> pa.Array:
@@ -80,9 +75,13 @@ def _typed(found: list[tuple[int, Envelope, EventType, Any]], types: EventTypes,
     for type_ in types.types:
         at = [index for index, item in enumerate(found) if item[2] is type_]
         fitted = fit([found[index][3] for index in at], type_.schema, Reading.JSON)
-        for number, text in fitted.errors.items():
+        column, failed = retyped(fitted.column, type_.schema.arrow), fitted.errors
+        if completes(type_.schema.arrow):
+            made = completed(column, type_.schema)
+            column, failed = made.column, {**made.errors, **failed}
+        for number, text in failed.items():
             errors.setdefault(found[at[number]][0], f"data of {type_.name}: {text}")
-        parts.append(fitted.column if len(types.types) == 1 else _widened(fitted.column, type_.name, whole.arrow))
+        parts.append(column if len(types.types) == 1 else _widened(column, type_.name, whole.arrow))
         order += at
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))

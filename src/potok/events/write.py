@@ -11,8 +11,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from potok.events.envelope import VERSION, Envelope, write_dictionary, write_structured
-from potok.events.event_type import TYPE_FIELD, EventType
-from potok.events.kafka_binding import CONTENT_TYPE, STRUCTURED, binary_headers
+from potok.events.event_type import TYPE_FIELD, EventType, event_name
+from potok.events.kafka_binding import CONTENT_TYPE, STRUCTURED, binary_headers, own_headers
 from potok.events.read import CAUSE, CORRELATION
 from potok.records.formats.registry import format_named
 from potok.records.rows import column_of, rows_of
@@ -20,6 +20,7 @@ from potok.records.rows import column_of, rows_of
 EnvelopeName = Literal["cloudevents", "cloudevents_binary", "dictionary"]
 ENVELOPES = ("cloudevents", "cloudevents_binary", "dictionary")
 
+_EARLIEST_MS, _LATEST_MS = -62_135_596_800_000, 253_402_300_799_999
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "potok:event")
 
 
@@ -60,6 +61,7 @@ def write_events(
     values: list[bytes | None] = [None] * len(rows)
     results: list[list[dict[str, Any]]] = [[] for _ in rows]
     errors: dict[int, str] = {}
+    encodings: dict[int, tuple[EventType, bytes]] = {}
     for type_ in how.types:
         mine = [row for row, value in enumerate(rows) if _type_of(value, how) == type_.name]
         fitted = column_of([rows[row] for row in mine], type_.schema)
@@ -68,12 +70,18 @@ def write_events(
             row = mine[number]
             if number in fitted.errors or number in encoded.errors:
                 errors[row] = f"data of {type_.name}: {fitted.errors.get(number) or encoded.errors[number]}"
-                continue
+            elif not _EARLIEST_MS <= times[row] <= _LATEST_MS:
+                errors[row] = f"the timestamp {times[row]} is not in the years 1 to 9999"
+            else:
+                encodings[row] = type_, data
+    # In the order of the rows: the number of a record among those of its input record is part of its id.
+    for row, value in enumerate(rows):
+        if row in encodings:
+            type_, data = encodings[row]
             id_, sequence = identify(row, data)
             event = Envelope(_attributes(type_, id_, sequence, times[row], headers[row], how), data)
             values[row], results[row] = _enveloped(event, headers[row], how.envelope)
-    for row, value in enumerate(rows):
-        if values[row] is None and row not in errors:
+        elif row not in errors:
             errors[row] = _unknown(value, how)
     return Written(pa.array(values, pa.binary()), results, errors)
 
@@ -81,6 +89,9 @@ def write_events(
 def _type_of(value: Any, how: EventWriting) -> str | None:
     if value is None:
         return None
+    own = event_name(value)
+    if own is not None and any(type_.name == own for type_ in how.types):
+        return own
     if len(how.types) == 1:
         return how.types[0].name
     found = value.get(TYPE_FIELD) if isinstance(value, dict) else None
@@ -116,7 +127,7 @@ def _attributes(
 
 
 def _enveloped(event: Envelope, headers: Any, envelope: str) -> tuple[bytes, list[dict[str, Any]]]:
-    own = [header for header in headers or () if header["name"] not in (CAUSE, CORRELATION)]
+    own = [header for header in own_headers(headers) if header["name"] not in (CAUSE, CORRELATION)]
     if envelope == "dictionary":
         return write_dictionary(event), own
     if envelope == "cloudevents_binary":

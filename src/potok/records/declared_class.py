@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from collections.abc import Callable, Mapping
 from functools import cache
 from operator import itemgetter
@@ -19,6 +20,7 @@ import pyarrow as pa
 from potok.records.value import Value
 
 _KEY = b"potok.class"
+_CHOICE = b"potok.classes"
 _CLASSES: dict[bytes, type] = {}
 
 
@@ -27,6 +29,21 @@ def struct_type(fields: list[pa.Field], declared: type | None) -> pa.DataType:
     if declared is None or not fields:
         return pa.struct(fields)
     return pa.struct([fields[0].with_metadata({_KEY: register(declared)}), *fields[1:]])
+
+
+def choice_type(arrow: pa.DataType, classes: Mapping[str, type]) -> pa.DataType:
+    """Return a struct type whose values are instances of one of several classes: the first field says which."""
+    names = {value: register(declared).decode() for value, declared in classes.items()}
+    return pa.struct([arrow.field(0).with_metadata({_CHOICE: json.dumps(names).encode()}), *list(arrow)[1:]])
+
+
+def choice_of(arrow: pa.DataType) -> dict[str, type]:
+    """Return the classes of a struct type by the value of its first field; empty unless it is a choice."""
+    metadata = arrow.field(0).metadata if arrow.num_fields else None
+    if metadata is None or _CHOICE not in metadata:
+        return {}
+    named = json.loads(metadata[_CHOICE])
+    return {value: _CLASSES[name.encode()] for value, name in named.items() if name.encode() in _CLASSES}
 
 
 def register(declared: type) -> bytes:
@@ -93,10 +110,21 @@ def all_names(declared: Any) -> set[str]:
     return {name for each in declared.__mro__ for name in vars(each).get("__annotations__", {})}
 
 
-def constructor_of(arrow: pa.DataType) -> type[Value]:
-    """Return the type of the rows of a struct column: a subclass of the declared class, or `Value`."""
+def constructor_of(arrow: pa.DataType) -> Callable[[Any], Value]:
+    """Return what creates the rows of a struct column: a subclass of the declared class, a choice, or `Value`."""
     declared = class_of(arrow)
-    return Value if declared is None else instance_class(declared)
+    if declared is not None:
+        return instance_class(declared)
+    classes = {value: instance_class(each) for value, each in choice_of(arrow).items() if is_plain(each)}
+    if not classes:
+        return Value
+    first = arrow.field(0).name
+
+    def make(row: Any) -> Value:
+        fields = dict(row)
+        return classes.get(fields[first], Value)(fields)
+
+    return make
 
 
 def instance_class(declared: type) -> type[Value]:

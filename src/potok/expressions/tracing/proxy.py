@@ -13,7 +13,7 @@ from potok.expressions.python_types import family, python_name, python_type
 from potok.expressions.tracing.opaque import Opaque
 from potok.expressions.tracing.recorder import Recorder
 from potok.expressions.tracing.refusal import NotTraceable, UnknownField
-from potok.records.declared_class import all_names, class_of
+from potok.records.declared_class import all_names, choice_of, class_of
 
 
 def _forward(op: str) -> Callable[[Proxy, object], Proxy]:
@@ -148,6 +148,10 @@ def _struct_attribute(owner: Proxy, name: str) -> Any:
         return Method(owner, name)
     if hasattr(dict, name):
         raise NotTraceable(f'.{name} is a method of every dict; the field is ["{name}"]')
+    if any(hasattr(each, name) or name in all_names(each) for each in choice_of(expr.type).values()) and not any(
+        field.name == name for field in expr.type
+    ):
+        raise NotTraceable(f"{name} is not a field of the topic's values")
     if any(isinstance(node, StructExpr) for node in walk(expr)):
         raise NotTraceable(f'a dict has no attribute {name}; write ["{name}"]')
     return owner[name]

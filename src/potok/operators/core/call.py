@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.errors import Location
+from potok.events.event_type import TYPE_FIELD, event_name
 from potok.expressions.evaluate import Evaluated, evaluate
 from potok.expressions.expr import Expr
 from potok.expressions.failures import FailureLog
@@ -136,10 +137,12 @@ def plain(value: Any) -> Any:
     """Convert the result of a function to data that any process can read."""
     if type(value) in _PLAIN:
         return value
-    if isinstance(value, Value):
+    if type(value) is Value:
         return dict(value)
+    if isinstance(value, Value):
+        return _with_event_type(value, dict(value))
     if is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
+        return _with_event_type(value, _fields(value))
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -151,6 +154,12 @@ def _fields(value: Any) -> Any:
         return value.asdict() if isinstance(value, Record) else asdict(value)
     except Exception:  # noqa: BLE001 - copying an object may run code of the user's
         return value
+
+
+def _with_event_type(value: Any, fields: Any) -> Any:
+    """Add the event type of an instance of an event class, which is not data by itself."""
+    name = event_name(value)
+    return fields if name is None or not isinstance(fields, dict) else {TYPE_FIELD: name, **fields}
 
 
 def must_fit(value: Any, type_: pa.DataType) -> None:

@@ -42,7 +42,15 @@ class DeliveryFailed(SinkError):
     """A batch that a sink did not accept."""
 
     def __init__(
-        self, step: str, label: str, batch: int, cause: str, *, lost: bool = False, passing: bool = False
+        self,
+        step: str,
+        label: str,
+        batch: int,
+        cause: str,
+        *,
+        lost: bool = False,
+        passing: bool = False,
+        remedy: str | None = None,
     ) -> None:
         self.passing = passing and not lost
         hint = "nothing was skipped: start the query again, and the batch is delivered again"
@@ -51,6 +59,8 @@ class DeliveryFailed(SinkError):
                 "the sink promises at_most_once, so its records of this batch will not come again; "
                 'use guarantee="at_least_once" if they must'
             )
+        if remedy:
+            hint = f"{remedy}; {hint}"
         super().__init__(f'sink "{step}" ({label}) did not take batch {batch}: {cause}', hint=hint)
 
 

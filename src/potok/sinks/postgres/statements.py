@@ -52,6 +52,10 @@ class Statements:
         self._unique = sql.SQL("CREATE UNIQUE INDEX ON {table} ({keys})").format(**parts)
 
     @property
+    def table_name(self) -> str:
+        return self._table.as_string(None)
+
+    @property
     def unique_index(self) -> str:
         return self._unique.as_string(None)
 

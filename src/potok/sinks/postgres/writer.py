@@ -18,6 +18,7 @@ from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.postgres.columns import THERE
 from potok.sinks.postgres.fence import Fence, Fences
+from potok.sinks.postgres.remedies import MISFITS, PASSING, message, remedy
 from potok.sinks.postgres.statements import Statements
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 from potok.sinks.urls import clear_url, remember_url
@@ -74,7 +75,7 @@ class PostgresWriter(SinkWriter):
             return {}
         except (psycopg.DataError, psycopg.IntegrityError) as error:
             if len(rows) == 1:
-                return {first: _message(error)}
+                return {first: message(error)}
         middle = len(rows) // 2
         failures: Failures = {}
         for start, end in ((0, middle), (middle, len(rows))):
@@ -97,6 +98,9 @@ class PostgresWriter(SinkWriter):
             hint = f"add one: {self._statements.unique_index}"
             cause = "its key columns have no unique constraint"
             raise SinkMisfit(self._opening.step, self._target.label, cause, hint) from error
+        except MISFITS as error:
+            hint = "name another table, or drop this one: the query then creates it"
+            raise SinkMisfit(self._opening.step, self._target.label, message(error), hint) from error
         if self._exactly:
             self._fences.take_over(connection)
 
@@ -111,15 +115,15 @@ class PostgresWriter(SinkWriter):
                     done = work(connection)
                     committing = True
                 return done
-            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+            except (psycopg.OperationalError, psycopg.InterfaceError, *PASSING) as error:
                 self.close()
                 unknown = committing and self._opening.guarantee is Guarantee.AT_MOST_ONCE
                 if unknown or not retry.wait():
                     passing = self._target.give_up_after_ms is None
-                    raise self._failed(batch, _message(error), passing=passing) from safe_cause(error)
+                    raise self._failed(batch, error, passing=passing) from safe_cause(error)
             except psycopg.Error as error:
                 self.close()
-                raise self._failed(batch, _message(error)) from safe_cause(error)
+                raise self._failed(batch, error) from safe_cause(error)
             except BaseException:
                 self.close()
                 raise
@@ -136,9 +140,14 @@ class PostgresWriter(SinkWriter):
             )
         return self._connection
 
-    def _failed(self, batch: int, cause: str, *, passing: bool = False) -> DeliveryFailed:
+    def _failed(self, batch: int, error: psycopg.Error | str, *, passing: bool = False) -> DeliveryFailed:
         lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
-        return DeliveryFailed(self._opening.step, self._target.label, batch, cause, lost=lost, passing=passing)
+        cause, help_ = (error, None) if isinstance(error, str) else (message(error), self._remedy(error))
+        step, label = self._opening.step, self._target.label
+        return DeliveryFailed(step, label, batch, cause, lost=lost, passing=passing, remedy=help_)
+
+    def _remedy(self, error: psycopg.Error) -> str | None:
+        return remedy(error, self._statements.table_name, clear_url(self._target.url).user or "")
 
     def close(self) -> None:
         if self._connection is not None:
@@ -162,7 +171,3 @@ def _slice(rows: Rows, start: int, end: int) -> Rows:
     assert not isinstance(rows.key, list)
     assert not isinstance(rows.value, list)
     return Rows(rows.key.slice(start, end - start), rows.value.slice(start, end - start), rows.timestamp[start:end])
-
-
-def _message(error: psycopg.Error) -> str:
-    return str(error).strip() or type(error).__name__

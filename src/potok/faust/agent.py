@@ -17,7 +17,7 @@ from potok.faust.sending import Destination, Sent
 from potok.faust.stream import Stream
 from potok.faust.testing import AgentTest
 from potok.faust.topic import Topic
-from potok.faust.unsupported import refuse
+from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents.drive import Inlet
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class NoAgent(TopologyError):
         )
 
 
+@without(REFUSED["Agent"])
 class Agent(Destination):
     """A function that processes the records of a topic, one after the other.
 
@@ -146,9 +147,6 @@ class Agent(Destination):
 
     def info(self) -> dict[str, Any]:
         return {"app": self.app, "fun": self.fun, "name": self.name, "channel": self.topic}
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("Agent", name)
 
     @property
     def yields(self) -> bool:

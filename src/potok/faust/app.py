@@ -33,6 +33,7 @@ from potok.faust.settings.options import AGENT, APP, broker_url, left_out, state
 from potok.faust.tables import tables as kinds
 from potok.faust.tables.agent_tables import KeptByAgents
 from potok.faust.topic import Topic
+from potok.faust.unsupported import REFUSED, without
 from potok.log.broker import Broker
 from potok.log.clients.producer import Producer
 from potok.log.open import open_broker
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 Headers = tuple[tuple[str, bytes], ...]
 
 
+@without(REFUSED["App"])
 class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     """The agents, tables and topics of one program; they run as one query.
 

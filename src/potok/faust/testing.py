@@ -98,8 +98,11 @@ class AgentTest:
         self.sent_offset = self.processed_offset = 0
         self._raised: BaseException | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.agent, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a member of the agent, as in Faust, where the test is an agent itself."""
+            return getattr(self.agent, name)
 
     async def __aenter__(self) -> AgentTest:
         agent, running = self.agent, context.current()

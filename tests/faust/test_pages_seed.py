@@ -75,7 +75,9 @@ class Worker:
 
     def count(self, user: str) -> int:
         assert self.process.poll() is None, "".join(self.said)
-        return int(self.client.get(f"/stats/{user}/").json()["order_count"])
+        response = self.client.get(f"/stats/{user}/")
+        assert response.status_code == 200, (response.text, "".join(self.said))
+        return int(response.json()["order_count"])
 
     def sees(self, user: str, count: int) -> None:
         until(lambda: self.count(user) == count, PATIENCE_S)

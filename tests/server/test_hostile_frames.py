@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import socket
@@ -20,6 +21,9 @@ from potok.server.server import Server
 from server.conftest import SHOP
 from server.test_floods import UPGRADE
 from statements.playing import Play
+
+CLOSED = (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN)
+"""The server has closed the connection."""
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 SETTINGS = struct.pack("!HBBBL", 0, 0, 4, 0, 0)
@@ -96,8 +100,9 @@ def send_and_leave(server: Server, opening: bytes, frames: list[bytes]) -> bytes
             caller.shutdown(socket.SHUT_WR)
             while piece := caller.recv(65_536):
                 received += piece
-        except (ConnectionResetError, BrokenPipeError):
-            pass
+        except OSError as error:
+            if error.errno not in CLOSED:
+                raise
     return received
 
 

@@ -22,6 +22,7 @@ from potok.spark.authentication import as_submitted, authentication
 from potok.spark.class_archive import ClassArchive
 from potok.spark.shutdown import hush_driver
 from potok.spark.signals import deferred_signals
+from potok.spark.start_errors import start_errors
 from potok.spark.worker_logs import task_log_options
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ def _start(settings: Settings) -> SparkContext:
     hush_driver()
     java = find_java()
     archive = None if SparkContext._gateway else _with_archive(java, settings.cache_path, [conf, launched_with])
-    with _environment("JAVA_HOME", str(java_home_for_spark(java, settings.cache_path))):
+    home = str(java_home_for_spark(java, settings.cache_path))
+    with start_errors(settings), _environment("JAVA_HOME", home):
         # In its own session: otherwise Ctrl-C would interrupt the Python workers in the middle of a batch.
         options = {"start_new_session": True}
         with deferred_signals():

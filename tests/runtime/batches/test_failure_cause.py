@@ -44,12 +44,36 @@ Plan:
 """
 
 
+JAVA = """An error occurred while calling z:org.apache.spark.api.python.PythonRDD.collectAndServe.
+: {}
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:2898)
+"""
+
+
 @pytest.mark.parametrize(
     ("told", "cause"),
     [
         (DIED, WORKER_DIED),
         (RAISED, "OSError: disk gone"),
-        (NO_ROOM, "java.io.IOException: No space left on device"),
+        (NO_ROOM, "the disk that holds Spark's temporary files is full"),
+        (JAVA.format("java.lang.OutOfMemoryError: Java heap space"), "Spark's JVM ran out of memory"),
+        (
+            JAVA.format(
+                "org.apache.spark.SparkException: Job aborted due to stage failure: Total size of serialized results "
+                "of 4 tasks (1100.0 MiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)"
+            ),
+            "the results of the batch exceed spark.driver.maxResultSize",
+        ),
+        (
+            JAVA.format("org.apache.spark.SparkException: Job 3 cancelled because SparkContext was shut down"),
+            "the Spark context was stopped while the batch was running",
+        ),
+        (
+            JAVA.format("java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext."),
+            "the Spark context was stopped while the batch was running",
+        ),
+        (JAVA.format("org.apache.spark.SparkException: Task not serializable"), "Task not serializable"),
+        (JAVA.format("java.lang.ClassCastException: no"), "java.lang.ClassCastException: no"),
         (PLAN, "[NOT_EMPTY] The place should be empty."),
         ("potok.errors.LogError: the log is away", "potok.errors.LogError: the log is away"),
         ("", "RuntimeError"),
@@ -121,3 +145,14 @@ def test_what_the_machine_refuses_is_no_internal_error(raised: str) -> None:
 def test_what_the_program_raised_is_its_own() -> None:
     assert cause_of(RuntimeError(IN_PROGRAM)) == "KeyError: 'x'"
     assert "report this message" not in str(QueryFailed("q", "KeyError: 'x'"))
+
+
+@pytest.mark.parametrize(
+    ("java", "setting"),
+    [
+        ("java.lang.OutOfMemoryError: Java heap space", "driver_memory"),
+        ("java.io.IOException: No space left on device", "local.dir"),
+    ],
+)
+def test_the_error_of_a_full_machine_names_the_setting_that_helps(java: str, setting: str) -> None:
+    assert setting in QueryFailed("q", cause_of(RuntimeError(JAVA.format(java)))).hint

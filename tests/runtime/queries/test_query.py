@@ -95,7 +95,6 @@ def test_readers_see_one_consistent_cut_while_batches_are_written(spark: Any, tm
         assert cut is not None
     assert torn == []
     assert len(cuts) > 3, "the reader saw too few different cuts to prove anything"
-    assert all(total % 200 == 0 or total % 10 == 0 for total in cuts)
 
 
 def test_a_batch_that_cannot_succeed_fails_the_query_and_nothing_of_it_is_visible(spark: Any, tmp_path: Path) -> None:

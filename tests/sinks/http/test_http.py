@@ -67,6 +67,34 @@ def test_a_batch_that_comes_again_has_the_same_keys_so_that_a_server_can_tell(si
     assert sorted(body["n"] for body in site.by_key.values()) == list(range(20))
 
 
+CUT_OFF = {"Content-Length": "5000"}
+GARBLED = {"Content-Encoding": "gzip"}
+
+
+@pytest.mark.parametrize("headers", [CUT_OFF, GARBLED])
+def test_a_rejection_that_a_proxy_cut_off_or_garbled_is_still_a_rejection(site: Site, headers: dict[str, str]) -> None:
+    site.answer = lambda body, tries: (422, "no such user", headers) if body["n"] == 1 else 200
+    refused = post(target(site.url), numbered(3))
+    assert list(refused) == [1]
+    assert refused[1].startswith("HTTP 422: ")
+    assert len(site.requests) == 3
+
+
+@pytest.mark.parametrize("headers", [CUT_OFF, GARBLED])
+def test_an_acceptance_that_was_cut_off_is_tried_again_under_the_same_key(site: Site, headers: dict[str, str]) -> None:
+    site.answer = lambda body, tries: (200, "taken", headers) if tries < 2 else 200
+    assert post(target(site.url), numbered(1)) == {}
+    assert len(site.requests) == 2
+    assert len(site.by_key) == 1
+
+
+def test_a_proxy_that_cuts_off_every_answer_stops_the_query_with_a_message_that_says_so(site: Site) -> None:
+    site.answer = lambda body, tries: (200, "taken", CUT_OFF)
+    with pytest.raises(DeliveryFailed, match="HTTP 200, but the answer was cut off") as raised:
+        post(target(site.url, give_up_after_ms=100), numbered(1))
+    assert "IncompleteRead" not in str(raised.value)
+
+
 def test_a_long_answer_is_not_read_to_its_end(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     original = urllib3.HTTPResponse.read

@@ -16,6 +16,7 @@ from potok.redact import redact_url, remember, split_url
 from potok.sql.errors import SourceLocation, SqlError
 
 CONNECT_S = 10.0
+CUT_OFF = "it was cut off"
 
 
 class NoServer(SetupError):
@@ -24,6 +25,18 @@ class NoServer(SetupError):
     def __init__(self, url: str, why: str) -> None:
         hint = "is it running? potok serve starts one; --server names another"
         super().__init__(f"no answer from {url}: {why}", hint=hint)
+
+
+class StrangeResponse(SetupError):
+    """A response that no Potok server writes: a proxy cut it off or replaced it, or it is another server."""
+
+    def __init__(self, url: str, why: str) -> None:
+        hint = "a proxy may have changed or cut off the response; --server names the server without it"
+        super().__init__(f"the response of {url} cannot be read: {why}", hint=hint)
+
+
+MALFORMED = (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError)
+"""What reading a response of an unexpected shape raises."""
 
 
 class ServerRefused(PotokError):
@@ -66,6 +79,7 @@ class Http:
         self._headers = {"Content-Type": "application/json"}
         if token:
             remember(token)
+            _check_token(token)
             self._headers["Authorization"] = f"Bearer {token}"
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -73,8 +87,12 @@ class Http:
         answer = self.open(path, body, "application/json")
         try:
             return json.loads(answer.response.read(), parse_float=Decimal)
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except http.client.IncompleteRead as error:
+            raise StrangeResponse(self.url, CUT_OFF) from error
+        except (OSError, http.client.HTTPException) as error:
             raise NoServer(self.url, str(error) or type(error).__name__) from error
+        except MALFORMED as error:
+            raise StrangeResponse(self.url, "it is not JSON") from error
         finally:
             answer.close()
 
@@ -89,13 +107,28 @@ class Http:
             answer = Answer(connection)
             if answer.response.status == 200:
                 return answer
-            raise _refusal(answer.response.status, answer.response.read())
+            raise self._refusal(answer.response)
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise NoServer(self.url, getattr(error, "strerror", None) or str(error) or type(error).__name__) from error
         except BaseException:
             connection.close()
             raise
+
+    def _refusal(self, response: http.client.HTTPResponse) -> PotokError:
+        try:
+            return _refusal(response.status, response.read())
+        except http.client.IncompleteRead:
+            return StrangeResponse(self.url, f"status {response.status}, and {CUT_OFF}")
+        except MALFORMED:
+            return StrangeResponse(self.url, f"status {response.status}, with an error of unknown form")
+
+
+def _check_token(token: str) -> None:
+    """Raise if HTTP cannot carry a token, without showing it."""
+    if not token.isascii() or not token.isprintable():
+        hint = "a token is one line of ASCII text; a file read with cat often adds a line break"
+        raise SetupError("the token cannot be sent: it has line breaks or characters other than ASCII", hint=hint)
 
 
 def _port(url: str, port: int | None) -> int:
@@ -108,16 +141,17 @@ def _refusal(status: int, body: bytes) -> PotokError:
         return ServerRefused("the server requires a token", hint="pass --token, or set POTOK_TOKEN")
     try:
         response = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         response = {}
     if not isinstance(response, dict) or not ("detail" in response or "message" in response):
         return ServerRefused(f"the server responded with status {status}", hint="is it a Potok server?")
     if "detail" not in response:
         return refusal_of_ksql(response)
     if "line" in response:
-        location = SourceLocation(response["line"], response["column"], response.get("length", 1))
-        return StatementRefused(response["detail"], hint=response.get("hint", ""), location=location)
-    return ServerRefused(response["detail"], hint=response.get("hint", ""))
+        numbers = [int(response[name]) for name in ("line", "column")]
+        location = SourceLocation(*numbers, int(response.get("length", 1)))
+        return StatementRefused(str(response["detail"]), hint=str(response.get("hint", "")), location=location)
+    return ServerRefused(str(response["detail"]), hint=str(response.get("hint", "")))
 
 
 def refusal_of_ksql(response: Mapping[str, Any]) -> PotokError:

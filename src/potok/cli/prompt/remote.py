@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from potok.cli.output import counted
 from potok.cli.prompt.background import in_background
-from potok.cli.prompt.http import Http, StatementRefused
+from potok.cli.prompt.http import MALFORMED, Http, StatementRefused, StrangeResponse
 from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
 from potok.cli.prompt.target import Names, SourceNames, Target
 from potok.sql.errors import SourceLocation
@@ -57,7 +57,7 @@ class Remote(Target):
         statement, body = parsed.statement, {"sql": parsed.text, "properties": self.properties}
         if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit is not None):
             return RemotePush(self._http, body)
-        result = result_of(self._http.post("/sql", body)["results"][0])
+        (result,) = self._results(body, 1)
         if isinstance(result, Done) and result.query_id:
             self._begun.add(result.query_id)
         if isinstance(statement, ast.Show) and statement.what == "PROPERTIES" and isinstance(result, Rows):
@@ -72,7 +72,7 @@ class Remote(Target):
         return self._names
 
     def _ask(self) -> None:
-        streams, tables, topics, queries, types = map(result_of, self._http.post("/sql", {"sql": _NAMES})["results"])
+        streams, tables, topics, queries, types = self._results({"sql": _NAMES}, 5)
         sources: dict[str, SourceNames] = {}
         for kind, listed in (("STREAM", streams), ("TABLE", tables)):
             columns: dict[str, dict[str, pa.DataType]] = {}
@@ -110,9 +110,19 @@ class Remote(Target):
         return {row["Query ID"]: row["Dead Letters"] for row in self._queries() if row["Query ID"] in self._begun}
 
     def _queries(self) -> list[dict[str, Any]]:
-        (listed,) = map(result_of, self._http.post("/sql", {"sql": "SHOW QUERIES EXTENDED;"})["results"])
-        assert isinstance(listed, Rows)
-        return listed.as_dicts()
+        (listed,) = self._results({"sql": "SHOW QUERIES EXTENDED;"}, 1)
+        return listed.as_dicts() if isinstance(listed, Rows) else []
+
+    def _results(self, body: Mapping[str, Any], count: int) -> list[Result]:
+        """Send statements and return the result of each."""
+        response = self._http.post("/sql", body)
+        try:
+            results = [result_of(found) for found in response["results"]]
+        except MALFORMED as error:
+            raise StrangeResponse(self._http.url, "it is not the result of a statement") from error
+        if len(results) != count:
+            raise StrangeResponse(self._http.url, f"it has {len(results)} results instead of {count}")
+        return results
 
     def dead_letters_command(self, query: str) -> str:
         return f"{super().dead_letters_command(query)}, on the server"

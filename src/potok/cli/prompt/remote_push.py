@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.cli.prompt.http import Http, NoServer, refusal_of_ksql
+from potok.cli.prompt.http import CUT_OFF, MALFORMED, Http, NoServer, StrangeResponse, refusal_of_ksql
 from potok.errors import PotokError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_expression
@@ -35,14 +35,14 @@ class RemotePush(Push):
         self._answer = http_.open("/query-stream", body, DELIMITED)
         try:
             header = json.loads(self._answer.response.readline())
-            types = [type_named(name) for name in header["columnTypes"]]
-        except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError) as error:
+            self.query_id = str(header.get("queryId") or "")
+            self.columns = _columns(header)
+        except (OSError, http.client.HTTPException) as error:
             self._answer.close()
-            raise NoServer(self._url, "the response is not a push query") from error
-        self.query_id = header.get("queryId") or ""
-        keys = frozenset(header.get("keyColumns") or ())
-        named = zip(header["columnNames"], types, strict=False)
-        self.columns = tuple(ResultColumn(name, type_, name in keys) for name, type_ in named)
+            raise NoServer(self._url, str(error) or type(error).__name__) from error
+        except MALFORMED as error:
+            self._answer.close()
+            raise StrangeResponse(self._url, "it is not a push query") from error
         self._lines: queue.Queue[bytes | PotokError | None] = queue.Queue(WAITING)
         self._closed = threading.Event()
         threading.Thread(target=self._read, name="potok-push", daemon=True).start()
@@ -70,9 +70,12 @@ class RemotePush(Push):
         self._lines.put(end)
 
     def _row(self, line: bytes) -> list[Row]:
-        response = json.loads(line, parse_float=Decimal)
-        if isinstance(response, list):
-            return [row_of(response, self.columns)]
+        try:
+            response = json.loads(line, parse_float=Decimal)
+            if isinstance(response, list):
+                return [row_of(response, self.columns)]
+        except MALFORMED as error:
+            raise StrangeResponse(self._url, "it has a line that is not a row of the query") from error
         if isinstance(response, dict) and "message" in response:
             raise refusal_of_ksql(response)
         return []
@@ -87,6 +90,9 @@ class RemotePush(Push):
                 for line in lines:
                     if line.strip():
                         self._hand_over(line)
+            # A response of known length, or without one, ends without an exception where it is cut off.
+            if not self._closed.is_set() and (rest.strip() or self._answer.response.length):
+                end = StrangeResponse(self._url, CUT_OFF)
         except (OSError, http.client.HTTPException, ValueError):
             end = None if self._closed.is_set() else NoServer(self._url, "the connection was lost")
         finally:
@@ -102,6 +108,12 @@ class RemotePush(Push):
     def close(self) -> None:
         self._closed.set()
         self._answer.interrupt()
+
+
+def _columns(header: Mapping[str, Any]) -> tuple[ResultColumn, ...]:
+    keys = frozenset(header.get("keyColumns") or ())
+    named = zip(header["columnNames"], header["columnTypes"], strict=True)
+    return tuple(ResultColumn(str(name), type_named(type_), name in keys) for name, type_ in named)
 
 
 def row_of(values: Sequence[Any], columns: Sequence[ResultColumn]) -> Row:

@@ -40,11 +40,39 @@ _RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
 _FRAME = re.compile(r"at [\w.$]+\(|at [\w.$/]+\$?\(|\.\.\. \d+ more")
 
 
+_OF_SPARK: tuple[tuple[re.Pattern[str], str, str], ...] = (
+    (
+        re.compile(r"OutOfMemoryError"),
+        "Spark's JVM ran out of memory",
+        'write driver_memory = "4g", for example, or a smaller max_batch_bytes in potok.toml',
+    ),
+    (
+        re.compile(r"No space left on device"),
+        "the disk that holds Spark's temporary files is full",
+        "free some space, or name another directory: local.dir in [spark] of potok.toml",
+    ),
+    (
+        re.compile(r"bigger than spark\.driver\.maxResultSize"),
+        "the results of the batch exceed spark.driver.maxResultSize",
+        "raise driver.maxResultSize in [spark] of potok.toml, or write a smaller max_batch_records",
+    ),
+    (
+        re.compile(r"SparkContext was shut down|stopped SparkContext|cancelled because SparkContext"),
+        "the Spark context was stopped while the batch was running",
+        "the program stops it, or its cluster ended the application",
+    ),
+)
+"""Errors of the JVM that have nothing to do with the records: pattern, cause and hint."""
+
+_SPARK_CLASS = re.compile(r"(Caused by: )?org\.apache\.spark\.[\w.]*SparkException: ")
+
+
 class QueryFailed(QueryError):
     """A batch that failed for an unexpected reason."""
 
     def __init__(self, query: str, cause: str) -> None:
         hint = "nothing of the batch is visible; start the query again to retry it"
+        hint += next((f"; {remedy}" for _, known, remedy in _OF_SPARK if known == cause), "")
         if cause.startswith(INTERNAL):
             hint += ", and report this message if it fails again: nothing in the program explains it"
         super().__init__(f'query "{query}" failed: {cause}', hint=hint)
@@ -73,8 +101,13 @@ def cause_of(error: BaseException) -> str:
         return (ours + raised[-1])[:_LONGEST]
     if any(_WORKER_DIED in line for line in lines):
         return WORKER_DIED
+    for pattern, cause, _ in _OF_SPARK:
+        if any(pattern.search(line) for line in lines):
+            return cause
     java = [line for line in lines if _JAVA.match(line)]
-    return (java[0].removeprefix(": ") if java else lines[0] if lines else type(error).__name__)[:_LONGEST]
+    if java:
+        return _SPARK_CLASS.sub("", java[0].removeprefix(": "), count=1)[:_LONGEST]
+    return (lines[0] if lines else type(error).__name__)[:_LONGEST]
 
 
 def _internal(error: BaseException, message: str) -> str:

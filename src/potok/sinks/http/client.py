@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import urllib3
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, NewConnectionError
+from urllib3.exceptions import ConnectTimeoutError, DecodeError, HTTPError, NewConnectionError
 
 from potok.redact import redact, safe_cause
 from potok.sinks.urls import clear_url, remember_url
@@ -62,15 +62,27 @@ class Client:
             found = self._pool.request(
                 "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False
             )
-            text = _beginning(found)
         except (NewConnectionError, ConnectTimeoutError) as error:
             raise Unanswered(redact(f"no connection: {error}"), sent=False) from safe_cause(error)
         except HTTPError as error:
             raise Unanswered(redact(f"no answer: {error}"), sent=True) from safe_cause(error)
+        text = self._text(found)
         location = found.headers.get("Location", "")
         if location and 300 <= found.status < 400:
             text = f"it redirects to {location}: post there. {text}".strip()
         return Answer(found.status, redact(text), _seconds(found.headers.get("Retry-After", "")))
+
+    def _text(self, found: urllib3.BaseHTTPResponse) -> str:
+        """Return the beginning of the body. A rejection counts by its status alone; an acceptance must be complete,
+        because a server may fail while it writes its answer."""
+        try:
+            return _beginning(found)
+        except HTTPError as error:
+            found.close()
+            why = "garbled" if isinstance(error, DecodeError) else "cut off"
+            if 200 <= found.status < 300:
+                raise Unanswered(f"HTTP {found.status}, but the answer was {why}", sent=True) from safe_cause(error)
+            return f"(the answer was {why})"
 
     def close(self) -> None:
         self._pool.clear()

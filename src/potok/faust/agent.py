@@ -11,12 +11,12 @@ from potok.duration import to_seconds
 from potok.errors import Location, TopologyError
 from potok.faust.begin import AgentFunction, begin
 from potok.faust.build.discover import has_ampersand, mentions
-from potok.faust.channel import Channel
-from potok.faust.replies import ask
-from potok.faust.sending import Destination, Sent
+from potok.faust.messaging.channel import Channel
+from potok.faust.messaging.replies import ask
+from potok.faust.messaging.sending import Destination, Sent
+from potok.faust.messaging.topic import Topic
 from potok.faust.stream import Stream
 from potok.faust.testing import AgentTest
-from potok.faust.topic import Topic
 from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents.drive import Inlet
 

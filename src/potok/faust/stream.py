@@ -7,7 +7,7 @@ from inspect import isawaitable
 from types import GenericAlias
 from typing import Any
 
-from potok.faust.event import Event, current_event
+from potok.faust.messaging.event import Event, current_event
 from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents.drive import END, Inlet, next_item
 

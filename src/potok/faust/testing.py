@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from potok.clock import now_ms
 from potok.faust.begin import Begin
-from potok.faust.event import Event, current_event
+from potok.faust.messaging.event import Event, current_event
 from potok.faust.records.record import Record
 from potok.log.broker import LOG_SCHEMA
 from potok.operators.agents import context

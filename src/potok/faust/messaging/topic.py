@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from potok.clock import epoch_ms
 from potok.dsl.serdes import serde_of
 from potok.errors import Location, SchemaError, TopologyError
+from potok.faust.messaging.sending import Destination, Sent, send_outside, with_callback
 from potok.faust.records.codecs import Codec, ReviveBy, encoder_of, own_codec
 from potok.faust.records.record import Record
 from potok.faust.records.values import JSON, Encode, Revive, key_bytes, schema_of
-from potok.faust.sending import Destination, Sent, send_outside, with_callback
 from potok.faust.unsupported import REFUSED, Refused, without
 from potok.operators.agents import context
 from potok.records.formats.default import default_format

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import QueryError
-from potok.faust.sending import Callback, Destination, Sent, with_callback
+from potok.faust.messaging.sending import Callback, Destination, Sent, with_callback
 from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents import context
 from potok.operators.agents.values import copied

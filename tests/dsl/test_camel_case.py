@@ -8,7 +8,7 @@ import pytest
 
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.camel_case import AGGREGATES, ALIASES
-from potok.dsl.grouped_stream import GroupedStream, WindowedStream
+from potok.dsl.grouping.grouped_stream import GroupedStream, WindowedStream
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from potok.dsl.builder import StreamsBuilder
-from potok.dsl.grouped_stream import GroupedStream
+from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 from potok.duration import hours

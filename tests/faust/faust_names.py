@@ -12,7 +12,7 @@ from typing import Any
 
 import potok.faust as faust
 from potok.faust.faust_paths import PATHS
-from potok.faust.message import Message
+from potok.faust.messaging.message import Message
 from potok.faust.services.commands import command_names
 from potok.faust.services.signals import Signal
 from potok.faust.settings.options import APP, USED

@@ -45,7 +45,7 @@ def test_names_are_those_of_the_package() -> None:
 
 
 def test_what_is_refused_says_what_to_do_instead() -> None:
-    with pytest.raises(ImportError, match="Monitor is not here"):
+    with pytest.raises(ImportError, match="Monitor is not supported"):
         exec("from potok.faust.sensors import Monitor", {})
     with pytest.raises(ImportError, match="cannot import name 'Nothing'"):
         exec("from potok.faust.streams import Nothing", {})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import potok.faust as faust
-from potok.faust.message import TP
+from potok.faust.messaging.message import TP
 from potok.faust.services.services import Services
 
 

@@ -311,7 +311,7 @@ async def _nothing(stream: Any) -> None:
     ],
 )
 def test_what_faust_has_and_potok_has_not_says_what_to_do_instead(use: Any) -> None:
-    with pytest.raises(PotokError, match="is not here") as caught:
+    with pytest.raises(PotokError, match="is not supported") as caught:
         use(faust.App("app"))
     assert caught.value.hint
 

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from potok.dsl.camel_case import Spelling
 from potok.dsl.events import declared_events
-from potok.dsl.graph_builder import GraphBuilder, calling_location
-from potok.dsl.grouped_stream import GroupedStream
-from potok.dsl.grouped_table import GroupedTable
+from potok.dsl.graph_builder import GraphBuilder, HandleClasses, calling_location
+from potok.dsl.grouping.grouped_stream import GroupedStream
+from potok.dsl.grouping.grouped_table import GroupedTable
+from potok.dsl.grouping.matched_stream import MatchedStream
 from potok.dsl.handle import Declared, K, V
-from potok.dsl.handle_classes import HandleClasses
-from potok.dsl.matched_stream import MatchedStream
 from potok.dsl.processed_stream import ProcessedStream
 from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.stream import Stream

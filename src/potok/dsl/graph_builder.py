@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from potok.dsl.handle_classes import HandleClasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 from potok.errors import Location
 from potok.topology.graph import Topology
 from potok.topology.nodes import Node
+
+if TYPE_CHECKING:
+    from potok.dsl.grouping.grouped_stream import GroupedStream
+    from potok.dsl.grouping.grouped_table import GroupedTable
+    from potok.dsl.grouping.matched_stream import MatchedStream
+    from potok.dsl.processed_stream import ProcessedStream
+    from potok.dsl.stream import Stream
+
+
+@dataclass(frozen=True, slots=True)
+class HandleClasses:
+    """The handle classes that methods of other handles return.
+
+    A stream has methods that return tables, and a table has methods that return streams, so their modules cannot all
+    import each other. The builder passes the classes to its graph, where a handle finds those that it cannot import.
+    """
+
+    stream: type[Stream[Any, Any]]
+    grouped_stream: type[GroupedStream[Any, Any]]
+    grouped_table: type[GroupedTable[Any, Any]]
+    matched_stream: type[MatchedStream[Any, Any]]
+    processed_stream: type[ProcessedStream[Any, Any]]
 
 
 class GraphBuilder:

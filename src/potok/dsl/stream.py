@@ -9,9 +9,9 @@ from potok.dsl.camel_case import AGGREGATES
 from potok.dsl.events import event_writing
 from potok.dsl.external_sinks import ExternalSinks, guarantee_of
 from potok.dsl.graph_builder import calling_location
-from potok.dsl.grouped_stream import GroupedStream
+from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.dsl.handle import K2, Declared, K, Selector, V, selector
-from potok.dsl.joining import Joining
+from potok.dsl.joins.stream_joins import Joining
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
 from potok.dsl.stateless import Stateless

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from potok.dsl.camel_case import AGGREGATES
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Declared, K, R, V
+from potok.dsl.joins.table_joins import TableJoining
 from potok.dsl.serdes import schema_of
-from potok.dsl.table_joining import TableJoining
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function

@@ -11,13 +11,13 @@ from potok.duration import to_seconds
 from potok.errors import Location, TopologyError
 from potok.faust.begin import AgentFunction, begin
 from potok.faust.build.discover import has_ampersand, mentions
-from potok.faust.channel import Channel
-from potok.faust.replies import ask
-from potok.faust.sending import Destination, Sent
+from potok.faust.messaging.channel import Channel
+from potok.faust.messaging.replies import ask
+from potok.faust.messaging.sending import Destination, Sent
+from potok.faust.messaging.topic import Topic
 from potok.faust.stream import Stream
 from potok.faust.testing import AgentTest
-from potok.faust.topic import Topic
-from potok.faust.unsupported import refuse
+from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents.drive import Inlet
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class NoAgent(TopologyError):
         )
 
 
+@without(REFUSED["Agent"])
 class Agent(Destination):
     """A function that processes the records of a topic, one after the other.
 
@@ -146,9 +147,6 @@ class Agent(Destination):
 
     def info(self) -> dict[str, Any]:
         return {"app": self.app, "fun": self.fun, "name": self.name, "channel": self.topic}
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("Agent", name)
 
     @property
     def yields(self) -> bool:

@@ -16,10 +16,11 @@ from potok.faust.agent import Agent
 from potok.faust.begin import AgentFunction
 from potok.faust.build.build import Build
 from potok.faust.build.definitions import DefinedTwice, WithDefinitions, typed_already
-from potok.faust.channel import Channel
+from potok.faust.messaging.channel import Channel
+from potok.faust.messaging.sending import Sent
+from potok.faust.messaging.topic import Topic
 from potok.faust.pages.pages import Pages, WithPages
 from potok.faust.records.schema import Schema
-from potok.faust.sending import Sent
 from potok.faust.services import worker_log
 from potok.faust.services.loop import AppLoop
 from potok.faust.services.running import TakesNoTopic
@@ -32,7 +33,7 @@ from potok.faust.settings.credentials import options_of
 from potok.faust.settings.options import AGENT, APP, broker_url, left_out, state_url
 from potok.faust.tables import tables as kinds
 from potok.faust.tables.agent_tables import KeptByAgents
-from potok.faust.topic import Topic
+from potok.faust.unsupported import REFUSED, without
 from potok.log.broker import Broker
 from potok.log.clients.producer import Producer
 from potok.log.open import open_broker
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 Headers = tuple[tuple[str, bytes], ...]
 
 
+@without(REFUSED["App"])
 class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     """The agents, tables and topics of one program; they run as one query.
 

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from inspect import isawaitable
 from typing import Any
 
-from potok.faust.replies import reply
-from potok.faust.sending import Destination
+from potok.faust.messaging.replies import reply
+from potok.faust.messaging.sending import Destination
 from potok.faust.stream import Stream
 from potok.operators.agents.drive import Inlet
 

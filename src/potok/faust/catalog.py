@@ -21,8 +21,8 @@ from potok.topology.nodes import Hopping
 
 if TYPE_CHECKING:
     from potok.faust.app import App
+    from potok.faust.messaging.topic import Topic
     from potok.faust.tables.tables import Table
-    from potok.faust.topic import Topic
 
 _SCALARS: dict[Any, pa.DataType] = {str: VARCHAR, int: BIGINT, float: DOUBLE, bool: BOOLEAN, Decimal: decimal(38, 18)}
 

@@ -221,7 +221,9 @@ async def _until_stopped(command: AppCommand, work: Any) -> None:
         await command.on_stop()
 
 
-def __getattr__(name: str) -> Any:
-    if name in REFUSED["cli"]:
-        raise CannotImport(f"cli.{name}", REFUSED["cli"][name])
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name in REFUSED["cli"]:
+            raise CannotImport(f"cli.{name}", REFUSED["cli"][name])
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

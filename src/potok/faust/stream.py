@@ -7,13 +7,14 @@ from inspect import isawaitable
 from types import GenericAlias
 from typing import Any
 
-from potok.faust.event import Event, current_event
-from potok.faust.unsupported import refuse
+from potok.faust.messaging.event import Event, current_event
+from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents.drive import END, Inlet, next_item
 
 Verb = Callable[[AsyncIterator[Any]], AsyncIterator[Any]]
 
 
+@without(REFUSED["Stream"])
 class Stream:
     """The records of an agent. Each method returns a stream, which can be iterated over once.
 
@@ -37,9 +38,6 @@ class Stream:
         for verb in self._verbs:
             found = verb(found)
         return found
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("Stream", name)
 
     def _with(self, verb: Verb) -> Stream:
         return Stream(self._inlet, (*self._verbs, verb), self.moves)

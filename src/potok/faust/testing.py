@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from potok.clock import now_ms
 from potok.faust.begin import Begin
-from potok.faust.event import Event, current_event
+from potok.faust.messaging.event import Event, current_event
 from potok.faust.records.record import Record
 from potok.log.broker import LOG_SCHEMA
 from potok.operators.agents import context
@@ -98,8 +98,11 @@ class AgentTest:
         self.sent_offset = self.processed_offset = 0
         self._raised: BaseException | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.agent, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a member of the agent, as in Faust, where the test is an agent itself."""
+            return getattr(self.agent, name)
 
     async def __aenter__(self) -> AgentTest:
         agent, running = self.agent, context.current()

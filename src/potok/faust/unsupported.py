@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 from potok.errors import TopologyError
+
+T = TypeVar("T")
 
 _JOIN = "join streams of the DSL: app.stream(orders).join(app.stream(payments), ..., within=timedelta(minutes=5))"
 _TABLE_JOIN = "join in the DSL: app.stream(orders).join(table.to_table(), lambda order, row: ...)"
@@ -71,7 +74,6 @@ REFUSED: dict[str, dict[str, str]] = {
         "router": "every server answers for all keys: potok serve",
         "sensors": _METRICS,
         "serializers": "codecs are found by name: from potok.faust.records.codecs import register, get_codec",
-        "topic_route": "every server answers for all keys: use @app.page",
         "trace": _TRACE,
         "traced": _TRACE,
         "tracer": _TRACE,
@@ -260,19 +262,35 @@ class Refused(TopologyError, AttributeError):
     """A name of Faust that Potok does not have."""
 
     def __init__(self, name: str, hint: str) -> None:
-        super().__init__(f"Faust's {name} is not here", hint=hint)
+        super().__init__(f"Faust's {name} is not supported", hint=hint)
 
 
 class CannotImport(TopologyError, ImportError):
     """A name of the package `faust` that Potok does not have."""
 
     def __init__(self, name: str, hint: str) -> None:
-        super().__init__(f"faust.{name} is not here", hint=hint)
+        super().__init__(f"faust.{name} is not supported", hint=hint)
 
 
-def refuse(holder: str, name: str) -> NoReturn:
-    """Raise an error that says what to use instead, or that the name does not exist."""
-    hint = REFUSED[holder].get(name)
-    if hint is None:
-        raise AttributeError(f"{holder} has no attribute {name!r}")
-    raise Refused(f"{holder}.{name}", hint)
+class _Refusal:
+    """A class attribute that raises when it is read, and that instances, subclasses and mixins may define."""
+
+    def __init__(self, owner: type, name: str, hint: str) -> None:
+        self._owner, self._name, self._hint = owner, name, hint
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        try:
+            return getattr(super(self._owner, owner if instance is None else instance), self._name)
+        except AttributeError:
+            raise Refused(f"{self._owner.__name__}.{self._name}", self._hint) from None
+
+
+def without(names: Mapping[str, str]) -> Callable[[type[T]], type[T]]:
+    """Decorate a class so that names of Faust that it does not have raise an error with what to use instead."""
+
+    def decorate(cls: type[T]) -> type[T]:
+        for name, hint in names.items():
+            setattr(cls, name, _Refusal(cls, name, hint))
+        return cls
+
+    return decorate

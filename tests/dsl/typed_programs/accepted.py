@@ -7,8 +7,8 @@ from typing import Any, TypedDict, assert_type
 
 import potok
 from potok import Stream, StreamsBuilder, Table, hours, minutes, run, tumbling
-from potok.dsl.grouped_stream import GroupedStream, WindowedStream
-from potok.dsl.grouped_table import GroupedTable
+from potok.dsl.grouping.grouped_stream import GroupedStream, WindowedStream
+from potok.dsl.grouping.grouped_table import GroupedTable
 from potok.dsl.processed_stream import ProcessedStream
 from potok.dsl.table import GlobalTable
 

@@ -149,7 +149,7 @@ def test_flow_control_is_accepted_where_it_can_be() -> None:
     control = faust.App("app").flow_control
     control.resume()
     assert control.is_active()
-    with pytest.raises(PotokError, match="suspend is not here"):
+    with pytest.raises(PotokError, match="suspend is not supported"):
         control.suspend()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
-from potok.dsl.grouped_stream import GroupedStream
+from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.expressions.functions import greatest
 from potok.operators.aggregates.pre_aggregate import AggregateOverflow
 from potok.snapshots.progress import read_progress

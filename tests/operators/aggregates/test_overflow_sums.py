@@ -9,7 +9,7 @@ import pytest
 
 from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
-from potok.dsl.grouped_stream import GroupedStream
+from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.operators.core.dead_letters import Reason
 from potok.topology.nodes.windows import hopping, tumbling
 

@@ -11,7 +11,7 @@ import pytest
 from operators.core.agreement import Sent, check
 from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
-from potok.dsl.grouped_table import GroupedTable
+from potok.dsl.grouping.grouped_table import GroupedTable
 from potok.operators.tables import group_rows
 from potok.state.codec import dump_state
 from potok.topology.nodes.windows import tumbling_ms

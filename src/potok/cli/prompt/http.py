@@ -148,8 +148,8 @@ def _refusal(status: int, body: bytes) -> PotokError:
     if "detail" not in response:
         return refusal_of_ksql(response)
     if "line" in response:
-        line, column = int(response["line"]), int(response["column"])
-        location = SourceLocation(line, column, int(response.get("length", 1)))
+        line, column, length = int(response["line"]), int(response["column"]), int(response.get("length", 1))
+        location = SourceLocation(line, column, length)
         return StatementRefused(str(response["detail"]), hint=str(response.get("hint", "")), location=location)
     return ServerRefused(str(response["detail"]), hint=str(response.get("hint", "")))
 

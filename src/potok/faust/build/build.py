@@ -14,12 +14,12 @@ from potok.expressions.function import Function
 from potok.faust.agent import Agent
 from potok.faust.begin import Begin
 from potok.faust.build.plans import Plan, keep_together, once, plan_of
-from potok.faust.channel import Channel
+from potok.faust.messaging.channel import Channel
+from potok.faust.messaging.replies import replies_topic, reply_failure
+from potok.faust.messaging.topic import Topic
 from potok.faust.records.fields import FieldDescriptor
-from potok.faust.replies import replies_topic, reply_failure
 from potok.faust.tables.agent_tables import beside_tables, resolve_tables, source_name, waiting_for
 from potok.faust.tables.tables import Table
-from potok.faust.topic import Topic
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.topology.agents import AgentGroup, AgentPart, TablePart, TopicPart

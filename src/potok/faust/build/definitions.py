@@ -7,11 +7,11 @@ from typing import Any
 
 from potok.duration import to_ms
 from potok.errors import Location, TopologyError
-from potok.faust.channel import Channel
+from potok.faust.messaging.channel import Channel
+from potok.faust.messaging.topic import Topic
 from potok.faust.records.schema import Schema
 from potok.faust.settings.options import CHANNEL, SET_TABLE, TABLE, TOPIC, left_out
 from potok.faust.tables import tables as kinds
-from potok.faust.topic import Topic
 
 
 class DefinedTwice(TopologyError):

@@ -7,10 +7,10 @@ from typing import Any
 
 from potok.faust.agent import Agent
 from potok.faust.build.discover import used_objects
-from potok.faust.channel import Channel
+from potok.faust.messaging.channel import Channel
+from potok.faust.messaging.topic import Topic
 from potok.faust.tables.tables import Table
 from potok.faust.tables.windowed import WindowedTable
-from potok.faust.topic import Topic
 
 KINDS = (Table, WindowedTable, Topic, Channel, Agent)
 

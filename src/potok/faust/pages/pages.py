@@ -13,9 +13,9 @@ from potok.faust.web import Route, View, Web, route_of
 
 if TYPE_CHECKING:
     from potok.faust.app import App
+    from potok.faust.messaging.topic import Topic
     from potok.faust.tables.tables import Table
     from potok.faust.tables.windowed import WindowedTable
-    from potok.faust.topic import Topic
 
 DEFAULT_PORT = 6066
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from potok.errors import QueryError
-from potok.faust.channel import OnlyAgentsPut
+from potok.faust.messaging.channel import OnlyAgentsPut
+from potok.faust.messaging.sending import Sent
+from potok.faust.messaging.topic import Topic
 from potok.faust.records.model import Model, model_named
 from potok.faust.records.record import Record
-from potok.faust.sending import Sent
-from potok.faust.topic import Topic
 
 if TYPE_CHECKING:
     from potok.faust.app import App

@@ -12,13 +12,14 @@ from typing import Any, ClassVar
 from potok.duration import to_seconds
 from potok.faust.services.cron import wait_for_cron
 from potok.faust.services.worker_log import WorkerLog
-from potok.faust.unsupported import refuse
+from potok.faust.unsupported import REFUSED, without
 
 _logger = logging.getLogger("potok.faust")
 
 Method = Callable[..., Any]
 
 
+@without(REFUSED["Service"])
 class Service:
     """A service that is started and stopped with the worker.
 
@@ -146,9 +147,6 @@ class Service:
         if not self.should_stop:
             await service.maybe_start()
         return service
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("Service", name)
 
     async def __aenter__(self) -> Service:
         await self.start()

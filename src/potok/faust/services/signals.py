@@ -7,7 +7,7 @@ from collections.abc import Callable
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from potok.faust.message import TP
+from potok.faust.messaging.message import TP
 from potok.faust.settings.options import say_unheard
 
 if TYPE_CHECKING:

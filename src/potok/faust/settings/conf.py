@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from potok.faust.settings.credentials import options_of
 from potok.faust.settings.options import APP, left_out
-from potok.faust.unsupported import Refused, refuse
+from potok.faust.unsupported import Refused
 
 
 class Conf:
@@ -101,9 +101,6 @@ class WithConf:
     def is_leader(self) -> bool:
         """Return True: there is one worker, which leads."""
         return True
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("App", name)
 
 
 def _packages(asked: Any, origin: Any) -> Iterable[str]:

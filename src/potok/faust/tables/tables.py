@@ -14,7 +14,7 @@ from potok.faust.records.values import Freeze, Thaw
 from potok.faust.tables.errors import NOT_GIVEN, NotHere, OnlyAgentsWrite
 from potok.faust.tables.external import NoRows, view_of
 from potok.faust.tables.windowed import WindowedTable
-from potok.faust.unsupported import refuse
+from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents import context
 from potok.operators.agents.tables import OpenTable
 from potok.operators.agents.values import ABSENT, IMMUTABLE
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from potok.faust.tables.windows import Window
 
 
+@without(REFUSED["Table"])
 class Table:
     """A durable dict. A key without a row has the default, and in-place changes of a value are stored.
 
@@ -264,9 +265,6 @@ class Table:
 
     def using_window(self, window: Window, **_: Any) -> WindowedTable:
         return window.of(self)
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("Table", name)
 
     def tumbling(self, size: Any, expires: Any = None, key_index: bool = False) -> WindowedTable:
         """Return the same table with a row for each key and window of `size`.

@@ -15,7 +15,7 @@ from potok.faust.records.values import Thaw
 from potok.faust.tables.errors import NOT_GIVEN, NotHere, OnlyAgentsWrite
 from potok.faust.tables.external import SeenWindows
 from potok.faust.tables.window_set import SECOND_MS, HeldSet, WindowSet, can_be_held, holdable
-from potok.faust.unsupported import refuse
+from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents import context
 from potok.operators.agents.values import ABSENT
 from potok.operators.agents.watched_values import keep
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from potok.faust.tables.tables import Table
 
 
+@without(REFUSED["WindowedTable"])
 class WindowedTable:
     """A table with a value for each key and window.
 
@@ -206,9 +207,6 @@ class WindowedTable:
     def to_stream(self, **options: Any) -> Stream[Any, Any]:
         """Return the changes as a stream of the DSL, under key, start and end."""
         return self.table.to_stream(**options)
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("WindowedTable", name)
 
 
 _new: Any = object.__new__

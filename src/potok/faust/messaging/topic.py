@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from potok.clock import epoch_ms
 from potok.dsl.serdes import serde_of
 from potok.errors import Location, SchemaError, TopologyError
+from potok.faust.messaging.sending import Destination, Sent, send_outside, with_callback
 from potok.faust.records.codecs import Codec, ReviveBy, encoder_of, own_codec
 from potok.faust.records.record import Record
 from potok.faust.records.values import JSON, Encode, Revive, key_bytes, schema_of
-from potok.faust.sending import Destination, Sent, send_outside, with_callback
-from potok.faust.unsupported import Refused, refuse
+from potok.faust.unsupported import REFUSED, Refused, without
 from potok.operators.agents import context
 from potok.records.formats.default import default_format
 from potok.topology.nodes import Serde
@@ -35,6 +35,7 @@ class PartitionChosen(TopologyError):
         )
 
 
+@without(REFUSED["Topic"])
 class Topic(Destination):
     """One topic, or several that one agent reads together. Sends go to the first.
 
@@ -213,9 +214,6 @@ class Topic(Destination):
 
     def __aiter__(self) -> Any:
         raise Refused("Topic.__aiter__", "agents read records: @app.agent(topic); other code reads with potok.Consumer")
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("Topic", name)
 
     def _encoder(self) -> Encode:
         self._encode = encoder_of(self.codec or self.serializer, self.value_type)

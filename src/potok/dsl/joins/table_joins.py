@@ -14,7 +14,7 @@ from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, Node, Ta
 from potok.topology.nodes.joins import JoinKind
 
 if TYPE_CHECKING:
-    from potok.dsl.grouped_table import GroupedTable
+    from potok.dsl.grouping.grouped_table import GroupedTable
     from potok.dsl.table import Table
 
 On = Selector | None

@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import QueryError
-from potok.faust.sending import Callback, Destination, Sent, with_callback
-from potok.faust.unsupported import refuse
+from potok.faust.messaging.sending import Callback, Destination, Sent, with_callback
+from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents import context
 from potok.operators.agents.values import copied
 
@@ -26,6 +26,7 @@ class OnlyAgentsPut(QueryError):
         )
 
 
+@without(REFUSED["Channel"])
 class Channel(Destination):
     """Passes values from agents to an agent, in memory. A value is processed before the next record, and
     succeeds or fails with the current record.
@@ -54,6 +55,3 @@ class Channel(Destination):
 
     def send_soon(self, **options: Any) -> Awaitable[Sent]:
         return self.send(**options)
-
-    def __getattr__(self, name: str) -> Any:
-        return refuse("Channel", name)

@@ -19,7 +19,7 @@ from potok.records.log_record import LogRecord
 
 if TYPE_CHECKING:
     from potok.faust.app import App
-    from potok.faust.topic import Topic
+    from potok.faust.messaging.topic import Topic
 
 ASKED = "potok.ask"
 """The header of a question: the key of its answer."""

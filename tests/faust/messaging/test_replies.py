@@ -9,8 +9,8 @@ import pytest
 
 import potok.faust as faust
 from operators.core.in_process import InProcess
+from potok.faust.messaging.replies import ASKED, FAILED, AskFailed, NoReply
 from potok.faust.records.field_kinds import StringField
-from potok.faust.replies import ASKED, FAILED, AskFailed, NoReply
 
 
 def ask_all(app: faust.App, agent: Any, values: list[Any], directory: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from potok.dsl.builder import StreamsBuilder
-from potok.dsl.grouped_stream import GroupedStream
+from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.errors import TopologyError
 from potok.expressions.function import WrongArity
 from potok.topology.nodes import Aggregate, Aggregation

@@ -11,7 +11,7 @@ import pytest
 
 import potok.faust as faust
 from operators.core.in_process import InProcess
-from potok.faust.message import TP
+from potok.faust.messaging.message import TP
 from potok.faust.types import RecordMetadata
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, Unpack, overload
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Declared, Handle, K, R, Selector, V, W
-from potok.dsl.join_steps import Joiner, JoinRequest, Within, join_name, join_node
+from potok.dsl.joins.join_steps import Joiner, JoinRequest, Within, join_name, join_node
 from potok.dsl.table import GlobalTable, Table
 from potok.duration import Duration
 from potok.errors import TopologyError

@@ -10,7 +10,7 @@ from functools import cache
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
-from potok.faust.message import TP
+from potok.faust.messaging.message import TP
 
 if TYPE_CHECKING:
     from potok.faust.app import App

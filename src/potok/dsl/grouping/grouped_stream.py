@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
-from potok.dsl.aggregating import Aggregating
-from potok.dsl.cogrouped_stream import CogroupedStream
 from potok.dsl.graph_builder import calling_location
+from potok.dsl.grouping.aggregating import Aggregating
+from potok.dsl.grouping.cogrouped_stream import CogroupedStream
 from potok.dsl.handle import A, K, V
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
@@ -19,7 +19,7 @@ from potok.topology.patterns.program import compile_pattern
 from potok.topology.patterns.tree import Semantics
 
 if TYPE_CHECKING:
-    from potok.dsl.matched_stream import MatchedStream
+    from potok.dsl.grouping.matched_stream import MatchedStream
 
 
 class GroupedStream(Aggregating[K, V, K]):

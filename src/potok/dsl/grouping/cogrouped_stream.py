@@ -15,8 +15,8 @@ from potok.records.value import wrap
 from potok.topology.nodes import MapValues, Merge, Node, Session, Window
 
 if TYPE_CHECKING:
-    from potok.dsl.aggregating import AggregateOptions, Aggregating
-    from potok.dsl.grouped_stream import GroupedStream
+    from potok.dsl.grouping.aggregating import AggregateOptions, Aggregating
+    from potok.dsl.grouping.grouped_stream import GroupedStream
     from potok.dsl.table import Table
 
 Part = tuple[Node, Function]

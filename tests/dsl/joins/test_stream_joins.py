@@ -8,7 +8,7 @@ import pytest
 
 from potok.dsl.builder import StreamsBuilder
 from potok.dsl.handle import UnnamedState
-from potok.dsl.join_steps import JoinWithoutWindow
+from potok.dsl.joins.join_steps import JoinWithoutWindow
 from potok.dsl.table import GlobalTable
 from potok.duration import minutes, seconds
 from potok.errors import PotokError, TopologyError

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from potok.errors import QueryError
-from potok.faust.message import Message
-from potok.faust.topic import by_name
+from potok.faust.messaging.message import Message
+from potok.faust.messaging.topic import by_name
 from potok.operators.agents import context
 from potok.topology.processor import Position
 

@@ -1,0 +1,1 @@
+"""Streams and tables grouped by key, and what can be made of them."""

@@ -1,0 +1,1 @@
+"""The joins of streams and tables."""

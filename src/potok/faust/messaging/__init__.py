@@ -1,0 +1,1 @@
+"""Topics, channels, events, and the replies of agents."""

@@ -127,7 +127,7 @@ def test_two_upcasts_of_one_version_are_refused() -> None:
         return data
 
     potok.upcast("class.twice", from_version=1)(first)
-    with pytest.raises(TopologyError, match='"class.twice" has two upcasts from version 1'):
+    with pytest.raises(TopologyError, match=r'"class.twice" has two upcasts from version 1'):
         potok.upcast("class.twice", from_version=1)(second)
 
 

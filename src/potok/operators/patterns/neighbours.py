@@ -64,8 +64,8 @@ class Neighbours:
         self._kept_fields = tuple(dict.fromkeys(shift.field for shift in node.shifts))
         self._key_type, self._session = key_type, session
         self._type = shifted_type(value_type, node.shifts)
-        self._places = [(one.topic, one.partition) for one in input_partitions]
-        self._numbers = {place: number for number, place in enumerate(self._places)}
+        self._topic_partitions = [(one.topic, one.partition) for one in input_partitions]
+        self._numbers = {place: number for number, place in enumerate(self._topic_partitions)}
         self.waiting: dict[bytes, int] = {}
         """The time of the first record that waits, for the keys that were read."""
 
@@ -106,12 +106,14 @@ class Neighbours:
             self.waiting[key] = waiting[0].time
 
     def _records(self, chunk: Chunk) -> list[_Kept]:
-        places = [*self._places, ("", -1)]
+        topic_partitions = [*self._topic_partitions, ("", -1)]
         columns = chunk.timestamp.tolist(), chunk.input_partition.tolist(), chunk.offset.tolist()
         orders = map(tuple, order_of(chunk).tolist())
         parts = zip(plain_all(as_objects(chunk.value)), *columns, orders, strict=True)
         return [
-            _Kept(value, time, *places[number], offset, order, False) for value, time, number, offset, order in parts
+            _Kept(value, time, topic, partition, offset, order, False)
+            for value, time, number, offset, order in parts
+            for topic, partition in (topic_partitions[number],)
         ]
 
     def _shifted(self, value: dict[str, Any], known: list[dict[str, Any]], at: int) -> dict[str, Any]:
@@ -128,7 +130,10 @@ class Neighbours:
             recent, waiting = load_state(data)
         return (
             [dict(zip(self._kept_fields, values, strict=True)) for values in recent],
-            [_Kept(*record[:5], tuple(record[5]), record[6]) for record in waiting],
+            [
+                _Kept(value, time, topic, partition, offset, tuple(order), first)
+                for value, time, topic, partition, offset, order, first in waiting
+            ],
         )
 
     def _dump(self, recent: list[dict[str, Any]], waiting: list[_Kept]) -> bytes:

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from potok.records.conversion.fit import Reading, fit
+from potok.records.conversion.convert import Reading
+from potok.records.conversion.fit import fit
 from potok.records.schemas.declared_schema import declared_schema
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed

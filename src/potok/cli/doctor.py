@@ -26,7 +26,7 @@ from potok.version import __version__
 app = command_app()
 
 NEWEST_JAVA = 25
-MODULES = ("potok.statements.session", "potok.sinks.http.client", "potok.cli.prompt.keyboard")
+MODULES = ("potok.statements.session", "potok.sinks.http.client", "potok.cli.prompt.input.keyboard")
 OF_EXTRAS = {
     "server": "potok.server.server",
     "kafka": "potok.log.kafka.kafka_broker",

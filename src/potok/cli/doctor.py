@@ -30,7 +30,7 @@ MODULES = ("potok.statements.session", "potok.sinks.http.client", "potok.cli.pro
 OF_EXTRAS = {
     "server": "potok.server.server",
     "kafka": "potok.log.kafka.kafka_broker",
-    "redis": "potok.backends.redis.connection",
+    "redis": "potok.backends.redis_connection",
     "postgres": "potok.backends.postgres.connections",
     "avro": "potok.records.formats.avro.avro_format",
     "protobuf": "potok.records.formats.protobuf.protobuf_format",

@@ -63,7 +63,7 @@ def test_programs_on_the_embedded_log_need_no_extra() -> None:
     missing = [module for modules in EXTRAS.values() for module in modules]
     program = (
         f"sys.modules.update(dict.fromkeys({missing!r}))\n"
-        "import potok, potok.testing, potok.faust, potok.statements.session, potok.cli.prompt.keyboard"
+        "import potok, potok.testing, potok.faust, potok.statements.session, potok.cli.prompt.input.keyboard"
     )
     done = _run("uvloop", program)
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from potok import StreamsBuilder
 from potok.backends.state_url import Where
-from potok.cli.prompt.http import Http
+from potok.cli.prompt.targets.http import Http
 from potok.errors import PotokError, StateError
 from potok.faust.settings.credentials import SASLCredentials, options_of
 from potok.log.kafka.kafka_broker import KafkaBroker

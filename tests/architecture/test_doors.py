@@ -22,7 +22,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "confluent_kafka": ("log/kafka/",),
     "urllib3": ("sinks/",),
     "psycopg": ("sinks/postgres", "backends/postgres/", "state/postgres/", "metadata/postgres"),
-    "redis": ("backends/redis/",),
+    "redis": ("backends/redis_connection.py",),
     "fastapi": WEB,
     "starlette": WEB,
     "uvicorn": WEB,

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 import redis
 
+from potok.backends import redis_connection as connection
 from potok.backends.postgres import connections
 from potok.backends.postgres.connections import Connections
-from potok.backends.redis import connection
 from potok.backends.state_url import StoreUnreachable, Where
 
 

@@ -85,7 +85,7 @@ def test_a_missing_driver_is_reported_with_its_extra(package: str, url: str, ext
 
 @pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "postgresql://potok:secret@127.0.0.1:1/db"])
 def test_an_unreachable_server_is_reported_without_its_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("potok.backends.redis.connection.TRIES", 1)
+    monkeypatch.setattr("potok.backends.redis_connection.TRIES", 1)
     monkeypatch.setattr("potok.backends.postgres.connections.BRIEFLY_MS", 1)
     for open_it in (lambda: open_store(url, "q", 0), lambda: open_metadata(url)):
         with pytest.raises(StoreUnreachable, match=r"127\.0\.0\.1") as caught:

@@ -10,8 +10,8 @@ from typing import Any
 
 from potok.cli.output import print_error
 from potok.cli.prompt.display import Drawn
-from potok.cli.prompt.local import Here
 from potok.cli.prompt.script import Script
+from potok.cli.prompt.targets.local import Here
 from potok.errors import PotokError
 from potok.settings import Settings
 

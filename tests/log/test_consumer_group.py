@@ -13,9 +13,9 @@ import pytest
 from log.waiting import until
 from potok.errors import LogError
 from potok.log.clients.consumer import Consumer
+from potok.log.consumer_groups import PartitionId
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import GroupHasMembers, InvalidName, PartitionsMovedError, TopicNotFound
-from potok.log.groups.membership import PartitionId
 from potok.records.log_record import LogRecord
 
 

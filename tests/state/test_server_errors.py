@@ -11,8 +11,8 @@ import psycopg
 import pytest
 import redis
 
+from potok.backends import redis_connection
 from potok.backends.postgres import connections
-from potok.backends.redis import connection as redis_connection
 from potok.backends.state_url import StoreUnreachable, Where
 from potok.errors import PotokError, StateError
 from potok.state.fence import Attempt

@@ -26,11 +26,11 @@ from potok.version import __version__
 app = command_app()
 
 NEWEST_JAVA = 25
-MODULES = ("potok.statements.session", "potok.sinks.http.client", "potok.cli.prompt.keyboard")
+MODULES = ("potok.statements.session", "potok.sinks.http.client", "potok.cli.prompt.input.keyboard")
 OF_EXTRAS = {
     "server": "potok.server.server",
     "kafka": "potok.log.kafka.kafka_broker",
-    "redis": "potok.backends.redis.connection",
+    "redis": "potok.backends.redis_connection",
     "postgres": "potok.backends.postgres.connections",
     "avro": "potok.records.formats.avro.avro_format",
     "protobuf": "potok.records.formats.protobuf.protobuf_format",

@@ -12,7 +12,7 @@ from potok.cli.options import Broker, Functions, Json, command_app, settings_of
 from potok.cli.output import note
 
 if TYPE_CHECKING:
-    from potok.cli.prompt.target import Target
+    from potok.cli.prompt.targets.target import Target
     from potok.settings import Settings
 
 app = command_app()
@@ -58,7 +58,7 @@ def sql(
             raise typer.BadParameter(
                 "--check works on a local log: use --broker instead of --server", param_hint="--check"
             )
-        from potok.cli.prompt.checking import check_scripts
+        from potok.cli.prompt.input.checking import check_scripts
 
         raise typer.Exit(1 if check_scripts(settings, [_read(path) for path in check], as_json=as_json) else 0)
     scripts = [_read(path) for path in file or ()] + [("", _closed(text)) for text in execute or ()]
@@ -92,7 +92,7 @@ def _run(target: Target, scripts: list[tuple[str, str]], *, as_json: bool) -> No
     if scripts:
         script.settle()
         return
-    from potok.cli.prompt.keyboard import Keyboard, history_file
+    from potok.cli.prompt.input.keyboard import Keyboard, history_file
 
     note(f"{target.status()}\ntype help for help, exit to quit")
     target.start()
@@ -102,10 +102,10 @@ def _run(target: Target, scripts: list[tuple[str, str]], *, as_json: bool) -> No
 
 def _target(settings: Settings, server: str | None, token: str | None) -> Target:
     if server is not None:
-        from potok.cli.prompt.remote import Remote
+        from potok.cli.prompt.targets.remote import Remote
 
         return Remote(server, token)
-    from potok.cli.prompt.local import Here
+    from potok.cli.prompt.targets.local import Here
     from potok.log.open import log_exists
 
     if not log_exists(settings.broker):

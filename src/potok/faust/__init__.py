@@ -9,7 +9,7 @@ from potok.faust.app import App
 from potok.faust.faust_paths import FaustPath as FaustPath  # with all modules of this kind
 from potok.faust.messaging.channel import Channel
 from potok.faust.messaging.event import Event, current_event
-from potok.faust.messaging.replies import uuid
+from potok.faust.messaging.replies import AskFailed, uuid
 from potok.faust.messaging.topic import Topic
 from potok.faust.records.codecs import Codec
 from potok.faust.records.fields import FieldDescriptor, ValidationError
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "App",
+    "AskFailed",
     "Blueprint",
     "Channel",
     "ChannelT",

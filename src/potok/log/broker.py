@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from potok.log.groups.membership import ConsumerGroups
+from potok.log.consumer_groups import ConsumerGroups
 from potok.log.maintenance import COMPACT, DAY_MS, DELETE, TopicMaintenance
 from potok.metadata.metadata_store import MetadataStore
 from potok.records.log_record import LogRecord

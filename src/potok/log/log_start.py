@@ -9,8 +9,8 @@ from typing import Literal, get_args
 
 from potok.errors import LogError
 from potok.log.broker import Broker
+from potok.log.consumer_groups import PartitionId
 from potok.log.errors import FellBehindError
-from potok.log.groups.membership import PartitionId
 
 OnLost = Literal["stop", "jump", "archive"]
 

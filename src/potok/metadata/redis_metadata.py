@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 
-from potok.backends.redis.connection import connect, reached
+from potok.backends.redis_connection import connect, reached
 from potok.backends.state_url import Where
 from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 

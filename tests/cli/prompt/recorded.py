@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from potok.cli.prompt.target import Names, Target
+from potok.cli.prompt.targets.target import Names, Target
 from potok.sql.errors import UnknownName
 from potok.sql.syntax import ast
 from potok.statements.results import Done, Push, Result

@@ -17,8 +17,8 @@ from log.records import read_all
 from log.waiting import until
 from potok.log.broker import Broker
 from potok.log.clients.consumer import Consumer
+from potok.log.consumer_groups import PartitionId
 from potok.log.errors import GroupHasMembers, PartitionsMovedError
-from potok.log.groups.membership import PartitionId
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.queues.queue import Queue
 from potok.log.queues.queue_state import QueueCounts

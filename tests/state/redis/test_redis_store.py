@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.backends.redis.connection import StateMayVanish, connect
+from potok.backends.redis_connection import StateMayVanish, connect
 from potok.backends.state_url import Where
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt, Fence, StaleAttempt

@@ -12,7 +12,7 @@ from potok.log.errors import PartitionsMovedError
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
-    from potok.log.groups.membership import PartitionId
+    from potok.log.consumer_groups import PartitionId
     from potok.log.start import Start
     from potok.records.log_record import LogRecord
 

@@ -14,7 +14,7 @@ from potok.errors import PotokError
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
-    from potok.log.groups.membership import GroupDescription
+    from potok.log.consumer_groups import GroupDescription
     from potok.log.queues.queue_store import QueueStore
 
 app = command_app(no_args_is_help=True, help="List consumer groups and queues, show their lag, and reset them.")

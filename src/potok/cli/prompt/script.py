@@ -11,7 +11,7 @@ from pathlib import Path
 from potok.cli.output import counted, warn
 from potok.cli.prompt.display import Display
 from potok.cli.prompt.script_files import NoScript, read_text
-from potok.cli.prompt.target import Target
+from potok.cli.prompt.targets.target import Target
 from potok.errors import Location
 from potok.sql.errors import Refused, SqlError, SyntaxMistake
 from potok.sql.syntax import ast

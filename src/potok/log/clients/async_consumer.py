@@ -21,7 +21,7 @@ from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord, records_of
 from potok.log.clients.consumer import Consumer
-from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, PartitionId
+from potok.log.consumer_groups import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, PartitionId
 from potok.log.log_start import OnLost
 from potok.log.start import Start
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from potok.log.groups.membership import PartitionId
+from potok.log.consumer_groups import PartitionId
 from potok.records.log_record import LogRecord
 
 

@@ -16,8 +16,8 @@ from potok.errors import LogError
 from potok.log.broker import Broker
 from potok.log.clients.consumed_record import ConsumedRecord, records_of
 from potok.log.clients.positions import Positions
+from potok.log.consumer_groups import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Membership, PartitionId
 from potok.log.errors import OffsetOutOfRange, PartitionsMovedError, TopicNotFound
-from potok.log.groups.membership import DEFAULT_LEASE_MS, DEFAULT_MAX_PAUSE_MS, Membership, PartitionId
 from potok.log.log_start import LogStart, OnLost
 from potok.log.open import open_broker
 from potok.log.start import Start, start_offsets

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from potok.log.broker import Broker
-from potok.log.groups.membership import PartitionId
+from potok.log.consumer_groups import PartitionId
 from potok.log.log_start import LogStart
 
 PartitionCallback = Callable[[list[PartitionId]], object]

@@ -20,6 +20,13 @@ from potok.log.broker import (
     TopicConfig,
     TopicDescription,
 )
+from potok.log.consumer_groups import (
+    DEFAULT_LEASE_MS,
+    DEFAULT_MAX_PAUSE_MS,
+    GroupDescription,
+    Membership,
+    PartitionListener,
+)
 from potok.log.embedded import catalog, describe, group_metadata, groups
 from potok.log.embedded import metadata_keys as metadata_keys
 from potok.log.embedded.commit import Committer
@@ -35,13 +42,6 @@ from potok.log.embedded.segments.seek import offset_at
 from potok.log.embedded.segments.segment import partition_directory, sync_directory
 from potok.log.embedded.segments.staged import StagedFrames, in_memory, stage_frames
 from potok.log.errors import KeylessRecord, TopicExists, TopicNotFound
-from potok.log.groups.membership import (
-    DEFAULT_LEASE_MS,
-    DEFAULT_MAX_PAUSE_MS,
-    GroupDescription,
-    Membership,
-    PartitionListener,
-)
 from potok.log.maintenance import DAY_MS, DELETE, ArchivedFile, Compaction, InvalidTopicConfig, policy_of
 from potok.log.partitioner import partition_of, split
 from potok.log.record_limits import keyless, oversized

@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 
 from potok.clock import now_ms
 from potok.errors import LogError
+from potok.log.consumer_groups import Membership, PartitionId, PartitionListener
 from potok.log.embedded import group_metadata
 from potok.log.embedded.group_metadata import Enrolled, GroupMetadata
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.errors import BrokerClosed, PartitionsMovedError
-from potok.log.groups.membership import Membership, PartitionId, PartitionListener
 
 _LOOK_SECONDS = 0.2
 """The interval at which a member checks for changes."""

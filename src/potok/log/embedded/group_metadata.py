@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from potok.log.consumer_groups import GroupDescription, GroupMember, PartitionId
 from potok.log.embedded import catalog, groups
+from potok.log.embedded.assignor import balance
 from potok.log.embedded.metadata import Transaction
 from potok.log.errors import GroupHasMembers, PartitionsMovedError
-from potok.log.groups.assignor import balance
-from potok.log.groups.membership import GroupDescription, GroupMember, PartitionId
 
 Work = Callable[[Transaction], None]
 

@@ -11,8 +11,8 @@ from typing import NoReturn
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 
+from potok.log.consumer_groups import GroupDescription, GroupMember, Membership, PartitionId, PartitionListener
 from potok.log.errors import InvalidName, PartitionsMovedError
-from potok.log.groups.membership import GroupDescription, GroupMember, Membership, PartitionId, PartitionListener
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused
 from potok.retry import Retry

@@ -23,16 +23,16 @@ from potok.log.broker import (
     TopicConfig,
     TopicDescription,
 )
-from potok.log.embedded.segments.encode import columns_of, normalised
-from potok.log.errors import BrokerClosed, MetadataConflict, OffsetOutOfRange
-from potok.log.failpoint import failpoint
-from potok.log.groups.membership import (
+from potok.log.consumer_groups import (
     DEFAULT_LEASE_MS,
     DEFAULT_MAX_PAUSE_MS,
     GroupDescription,
     Membership,
     PartitionListener,
 )
+from potok.log.embedded.segments.encode import columns_of, normalised
+from potok.log.errors import BrokerClosed, MetadataConflict, OffsetOutOfRange
+from potok.log.failpoint import failpoint
 from potok.log.kafka.admin.count import count_records
 from potok.log.kafka.admin.remove import beginning, delete_before
 from potok.log.kafka.clients import PATIENCE_S

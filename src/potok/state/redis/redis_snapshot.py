@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from potok.backends.redis.connection import connect, reached
+from potok.backends.redis_connection import connect, reached
 from potok.backends.state_url import Where
 from potok.state.fence import Attempt
 from potok.state.redis.redis_store import RedisStore, ShardKeys

@@ -18,7 +18,7 @@ from glob import escape as glob_escape
 from itertools import chain, islice
 from typing import Any
 
-from potok.backends.redis.connection import connect, reached
+from potok.backends.redis_connection import connect, reached
 from potok.backends.state_url import Where
 from potok.errors import StateError
 from potok.state.fence import Attempt, StaleAttempt

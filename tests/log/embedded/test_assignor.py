@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from potok.log.groups.assignor import balance
+from potok.log.embedded.assignor import balance
 
 NAMES = st.sampled_from("abcde")
 TOPICS = st.dictionaries(st.sampled_from(["orders", "payments", "users"]), st.integers(1, 9), min_size=1)

@@ -10,8 +10,8 @@ from prompt_toolkit.formatted_text.utils import split_lines
 from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.styles import Style
 
-from potok.cli.prompt.tokens import pieces
-from potok.cli.prompt.vocabulary import KEYWORDS, TYPES
+from potok.cli.prompt.input.tokens import pieces
+from potok.cli.prompt.input.vocabulary import KEYWORDS, TYPES
 
 STYLE = Style.from_dict(
     {

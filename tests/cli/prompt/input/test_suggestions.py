@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from potok.cli.prompt.suggestions import suggestions
-from potok.cli.prompt.target import Names, SourceNames
+from potok.cli.prompt.input.suggestions import suggestions
+from potok.cli.prompt.targets.target import Names, SourceNames
 from potok.sql.types import BIGINT, VARCHAR, struct
 
 NAMES = Names(

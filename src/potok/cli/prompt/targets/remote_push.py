@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.cli.prompt.http import CUT_OFF, MALFORMED, Http, NoServer, StrangeResponse, refusal_of_ksql
+from potok.cli.prompt.targets.http import CUT_OFF, MALFORMED, Http, NoServer, StrangeResponse, refusal_of_ksql
 from potok.errors import PotokError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_expression

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.prompt.test_remote import answering, run
-from potok.cli.prompt.http import NoServer, ServerRefused, StrangeResponse
-from potok.cli.prompt.remote import Remote
+from cli.prompt.targets.test_remote import answering, run
+from potok.cli.prompt.targets.http import NoServer, ServerRefused, StrangeResponse
+from potok.cli.prompt.targets.remote import Remote
 from potok.errors import PotokError, SetupError
 from potok.statements.results import Push
 

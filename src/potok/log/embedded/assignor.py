@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 
-from potok.log.groups.membership import PartitionId
+from potok.log.consumer_groups import PartitionId
 
 
 def balance(

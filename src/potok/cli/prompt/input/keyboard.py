@@ -23,10 +23,10 @@ from prompt_toolkit.shortcuts import clear
 from potok.cli.output import note, print_error
 from potok.cli.prompt.display import Drawn, Objects
 from potok.cli.prompt.help import print_help
-from potok.cli.prompt.highlight import STYLE, SqlLexer
+from potok.cli.prompt.input.highlight import STYLE, SqlLexer
+from potok.cli.prompt.input.suggestions import OWN_COMMANDS, suggestions
 from potok.cli.prompt.script import Script
-from potok.cli.prompt.suggestions import OWN_COMMANDS, suggestions
-from potok.cli.prompt.target import Names, Target
+from potok.cli.prompt.targets.target import Names, Target
 from potok.errors import PotokError
 from potok.sql.syntax.parse import is_complete
 

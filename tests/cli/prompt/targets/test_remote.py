@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from potok.cli.prompt import remote as remotes
-from potok.cli.prompt.http import NoServer, ServerRefused, StatementRefused
-from potok.cli.prompt.remote import Remote
+from potok.cli.prompt.targets import remote as remotes
+from potok.cli.prompt.targets.http import NoServer, ServerRefused, StatementRefused
+from potok.cli.prompt.targets.remote import Remote
 from potok.errors import SetupError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.server.access.tokens import Tokens
@@ -173,7 +173,7 @@ def test_an_address_that_is_none_is_told(url: str) -> None:
 
 
 def test_types_come_back_as_they_went() -> None:
-    from potok.cli.prompt.remote_push import row_of, type_named
+    from potok.cli.prompt.targets.remote_push import row_of, type_named
     from potok.statements.results import ResultColumn
 
     assert type_named("STRING") == VARCHAR

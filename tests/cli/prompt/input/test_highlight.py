@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from prompt_toolkit.document import Document
 
-from potok.cli.prompt.highlight import SqlLexer, coloured
+from potok.cli.prompt.input.highlight import SqlLexer, coloured
 
 
 def styles(text: str) -> dict[str, str]:

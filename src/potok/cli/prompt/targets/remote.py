@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 from potok.cli.output import counted
-from potok.cli.prompt.background import in_background
-from potok.cli.prompt.http import MALFORMED, Http, StatementRefused, StrangeResponse
-from potok.cli.prompt.remote_push import RemotePush, row_of, type_named
-from potok.cli.prompt.target import Names, SourceNames, Target
+from potok.cli.prompt.targets.background import in_background
+from potok.cli.prompt.targets.http import MALFORMED, Http, StatementRefused, StrangeResponse
+from potok.cli.prompt.targets.remote_push import RemotePush, row_of, type_named
+from potok.cli.prompt.targets.target import Names, SourceNames, Target
 from potok.sql.errors import SourceLocation
 from potok.sql.syntax import ast
 from potok.statements.inspect.settings import set_property, show_variables

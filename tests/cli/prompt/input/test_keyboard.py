@@ -11,7 +11,7 @@ from prompt_toolkit.output import DummyOutput
 
 from cli.prompt.recorded import Recorded
 from potok.cli.prompt.display import Drawn, Objects
-from potok.cli.prompt.keyboard import Keyboard, history_file, is_answerable
+from potok.cli.prompt.input.keyboard import Keyboard, history_file, is_answerable
 from potok.cli.prompt.script import Script
 
 CTRL_C, CTRL_D, UP, LEFT = "\x03", "\x04", "\x1b[A", "\x1b[D"

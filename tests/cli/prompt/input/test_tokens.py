@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.cli.prompt.tokens import pieces, statement_around
+from potok.cli.prompt.input.tokens import pieces, statement_around
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Typing statements: keyboard, completion, highlighting, and checks of scripts."""

@@ -1,0 +1,1 @@
+"""Where statements are executed: in this process, or on a server."""

@@ -1,1 +1,0 @@
-"""Consumer groups: membership and assignment."""

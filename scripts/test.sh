@@ -19,7 +19,8 @@ checking=$!
 printf '\n== tests\n'
 if [ $# -eq 0 ]; then
   .venv/bin/python tests/class_archive.py
-  set -- -n 2 --dist loadgroup --no-loadscope-reorder
+  # One more than the two cores: much of the time is spent waiting for servers and for processes to start.
+  set -- -n 3 --dist loadgroup --no-loadscope-reorder
 fi
 failed=
 .venv/bin/python -m pytest "$@" || failed="$failed tests"

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 FAMILIES = {path.stem: load_family(path) for path in sorted(CASES.glob("*.toml"))}
 ALL = [pytest.param(family, case, id=f"{family}: {case.name}") for family, cases in FAMILIES.items() for case in cases]
-
+BY_FAMILY = [pytest.param(*one.values, id=one.id, marks=pytest.mark.xdist_group(one.values[0])) for one in ALL]
+"""The cases of a family run together, so with several workers only one of them has to run it."""
 
 ON_SPARK = "a random split"
 """The way that has most to do with tasks: batches of many records, and restarts between them."""
@@ -28,7 +29,7 @@ def played(family: str, mode: str, *, spark: bool = False) -> dict[str, Made]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("family", "case"), ALL)
+@pytest.mark.parametrize(("family", "case"), BY_FAMILY)
 def test_a_case_comes_out_as_told(family: str, case: Case, mode: str) -> None:
     if case.outside and mode != "one batch per record":
         pytest.skip(f"outside the promise: {case.outside}")

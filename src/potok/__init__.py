@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StateError,
         TopologyError,
     )
+    from potok.events.event_type import event, upcast
     from potok.expressions import functions
     from potok.log.clients.async_consumer import AsyncConsumer
     from potok.log.clients.async_producer import AsyncProducer
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
-    from potok.patterns.events.event_type import event, upcast
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
@@ -77,8 +77,8 @@ _HOMES = {
     "Consumer": "potok.log.clients.consumer",
     "Producer": "potok.log.clients.producer",
     "Queue": "potok.log.queues.queue",
-    "event": "potok.patterns.events.event_type",
-    "upcast": "potok.patterns.events.event_type",
+    "event": "potok.events.event_type",
+    "upcast": "potok.events.event_type",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",

@@ -22,6 +22,7 @@ HANDLES = {
         "grouped_table",
         "join_steps",
         "joining",
+        "matched_stream",
         "processed_stream",
         "processing",
         "stream",

@@ -16,7 +16,7 @@ FLOORS = (
     {"compat"},
     {"records"},
     {"expressions", "backends", "storage"},
-    {"patterns"},
+    {"events"},
     {"metadata", "sinks"},
     {"topology", "state", "log"},
     {"dsl", "sql", "operators", "patterns"},

@@ -99,7 +99,7 @@ def test_a_dry_run_counts_and_changes_nothing(log: Broker) -> None:
 def test_a_record_that_several_steps_set_aside_is_appended_once(log: Broker) -> None:
     fill(log, dead_letter(3, step="a"), dead_letter(4, step="a"), dead_letter(3, step="b"))
     box = DeadLetters(log, QUERY)
-    done = box.replay(Selection(places=frozenset({(0, 0)})))
+    done = box.replay(Selection(positions=frozenset({(0, 0)})))
     assert (done.records, done.letters) == (1, 2)
     assert [(found.step, found.offset) for found in box.letters()] == [("a", 4)]
     box.replay()
@@ -158,7 +158,7 @@ def test_dead_letters_are_selected_by_each_criterion(embedded: EmbeddedBroker) -
     assert steps(box, Selection(topic="clicks")) == ["b"]
     assert steps(box, Selection(since_ms=20)) == ["b", "c"]
     assert steps(box, Selection(until_ms=20)) == ["a"]
-    assert steps(box, Selection(places=frozenset({(0, 2), (None, 0), (1, 1), (0, 99)}))) == ["a", "c"]
+    assert steps(box, Selection(positions=frozenset({(0, 2), (None, 0), (1, 1), (0, 99)}))) == ["a", "c"]
     assert [found.step for found in box.latest(2)] == ["b", "c"]
 
 
@@ -169,7 +169,7 @@ def test_concurrent_replays_append_once(embedded: EmbeddedBroker, monkeypatch: p
 
     def later(*arguments: object) -> None:
         monkeypatch.setattr(embedded, "publish", publish)
-        two.replay(Selection(places=frozenset({(0, 0)})))
+        two.replay(Selection(positions=frozenset({(0, 0)})))
         publish(*arguments)
 
     monkeypatch.setattr(embedded, "publish", later)
@@ -204,7 +204,7 @@ def test_purge_removes_the_selected_dead_letters_only(log: Broker) -> None:
 def test_replayed_dead_letters_are_purged_on_request(embedded: EmbeddedBroker) -> None:
     fill(embedded, dead_letter(0), dead_letter(1))
     box = DeadLetters(embedded, QUERY)
-    box.replay(Selection(places=frozenset({(0, 0)})))
+    box.replay(Selection(positions=frozenset({(0, 0)})))
     assert box.purge(replayed=True, dry_run=True).letters == 2
     assert box.purge().letters == 1
     assert steps(box, replayed=True) == ["parse"]
@@ -229,5 +229,5 @@ def test_a_recreated_dead_letter_topic_has_no_resolved_dead_letters(embedded: Em
     embedded.append(TOPIC, [dead_letter(1), dead_letter(2)])
     box = DeadLetters(embedded, QUERY)
     assert steps(box) == ["parse", "parse"]
-    box.replay(Selection(places=frozenset({(0, 1)})))
+    box.replay(Selection(positions=frozenset({(0, 1)})))
     assert len(embedded.list_metadata(f"dead_letters/{TOPIC}/")) == 1, "those of the deleted topic are removed"

@@ -24,8 +24,8 @@ def test_the_latest_are_read_from_the_end_until_the_limit(tmp_path: Path) -> Non
     append(tmp_path, 3, 0, "decode")
     broker = append(tmp_path, 2 * BLOCK + 5, 0)
     box = DeadLetters(broker, "shop")
-    assert [found.place for found in box.latest(2)] == [(0, 2 * BLOCK + 6), (0, 2 * BLOCK + 7)]
-    assert [found.place for found in box.latest(2, Selection(reason="decode"))] == [(0, 1), (0, 2)]
+    assert [found.position for found in box.latest(2)] == [(0, 2 * BLOCK + 6), (0, 2 * BLOCK + 7)]
+    assert [found.position for found in box.latest(2, Selection(reason="decode"))] == [(0, 1), (0, 2)]
     assert box.count() == len(read_dead_letters(broker, TOPIC)) == 2 * BLOCK + 8
     broker.close()
 
@@ -36,7 +36,7 @@ def test_a_position_without_a_partition_selects_every_partition(tmp_path: Path) 
     box = DeadLetters(broker, "shop")
 
     def places(partition: int | None, offset: int) -> list[tuple[int, int]]:
-        return [found.place for found in box.letters(Selection(places=frozenset({(partition, offset)})))]
+        return [found.position for found in box.letters(Selection(positions=frozenset({(partition, offset)})))]
 
     assert places(None, 0) == [(0, 0), (1, 0)]
     assert places(1, 0) == [(1, 0)]

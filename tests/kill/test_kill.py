@@ -15,7 +15,7 @@ import potok
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.snapshots.ledger_view import read_entry
-from tests.kill import orders_program
+from tests.kill import orders_program, patterns_program
 from tests.kill.answer import Answer, check
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
@@ -87,6 +87,20 @@ def test_a_query_killed_at_every_durable_step_ends_with_the_right_answer(data: P
     entry = read_entry(broker, "orders-query")
     assert entry is not None
     assert sum(entry.offsets.topics["orders"].values()) == RECORDS
+
+
+def test_open_matches_of_a_pattern_survive_a_kill_at_every_durable_step(tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path / "kill")
+    broker.create_topic("payments", PARTITIONS)
+    broker.append("payments", [LogRecord(*patterns_program.record(number)) for number in range(RECORDS)])
+    url = f"file:{tmp_path / 'kill'}"
+    for failpoint in DURABLE:
+        assert run(url, failpoint, program="patterns_program") == -signal.SIGKILL, failpoint
+    entry = read_entry(broker, "patterns-query")
+    assert entry is not None
+    assert 0 < sum(entry.offsets.topics["payments"].values()) < RECORDS, "the kills proved nothing"
+    assert run(url, program="patterns_program") == 0
+    patterns_program.check(broker)
 
 
 def test_a_query_killed_where_spark_has_a_part_in_it_ends_with_the_right_answer(data: Path) -> None:

@@ -4,7 +4,9 @@ and so is every step that makes something durable; whoever is killed there is ba
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
+from potok import StreamsBuilder
 from potok.log.open import open_broker
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.group_batch import run_batch
@@ -13,10 +15,10 @@ from potok.runtime.planning.planner import Planner
 from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
-from tests.kill.orders_program import build
+from tests.kill import orders_program
 
 
-def main(url: str, batch: int, prefix: str) -> None:
+def main(url: str, batch: int, prefix: str, build: Callable[[str], StreamsBuilder] = orders_program.build) -> None:
     settings = Settings(broker=url, shards=2)
     broker = open_broker(url, settings)
     prepared = prepare(build(prefix), broker, settings)

@@ -46,7 +46,7 @@ def _settled(consumers: tuple[Consumer, ...]) -> bool:
     owned = [place for consumer in consumers for place in consumer.assignment()]
     broker = consumers[0].broker
     described = broker.describe_group(consumers[0].group or "")
-    planned = {member.member: len(member.places) for member in described.members}
+    planned = {member.member: len(member.topic_partitions) for member in described.members}
     counts = [len(consumer.assignment()) for consumer in consumers]
     return len(owned) == len(set(owned)) == broker.partitions("t") and max(planned.values()) - min(counts) <= 1
 
@@ -106,8 +106,8 @@ def test_callbacks_tell_what_comes_and_goes(broker: EmbeddedBroker, members: Exi
         broker,
         "t",
         group="g",
-        on_assign=lambda places: told.append(("assign", places)),
-        on_revoke=lambda places: told.append(("revoke", places)),
+        on_assign=lambda partitions: told.append(("assign", partitions)),
+        on_revoke=lambda partitions: told.append(("revoke", partitions)),
     )
     assert told == []
     first.poll()
@@ -149,7 +149,7 @@ def test_after_an_error_nothing_is_committed_on_the_way_out(broker: EmbeddedBrok
 def test_a_callback_that_fails_is_told_once_and_the_partitions_move(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 1)
 
-    def fail(places: list[PartitionId]) -> None:
+    def fail(partitions: list[PartitionId]) -> None:
         raise ZeroDivisionError
 
     first = Consumer(broker, "t", group="g", start="earliest", on_revoke=fail)
@@ -167,8 +167,8 @@ def test_a_member_that_was_taken_out_joins_again_although_its_callback_failed(
     fill(broker, 1, 2)
     told: list[list[PartitionId]] = []
 
-    def fail_once(places: list[PartitionId]) -> None:
-        told.append(places)
+    def fail_once(partitions: list[PartitionId]) -> None:
+        told.append(partitions)
         if len(told) == 1:
             raise ZeroDivisionError
 
@@ -320,7 +320,7 @@ def test_a_group_is_described_with_members_and_offsets(broker: EmbeddedBroker) -
         consumer.commit()
         assert broker.groups() == ["g", "old"]
         described = broker.describe_group("g")
-        assert [member.places for member in described.members] == [(("t", 0), ("t", 1))]
+        assert [member.topic_partitions for member in described.members] == [(("t", 0), ("t", 1))]
         assert (described.committed, described.topics) == ({"t": {0: 3, 1: 3}}, ["t"])
         assert described.owner(("t", 0)) is described.members[0]
     assert broker.describe_group("g").members == ()

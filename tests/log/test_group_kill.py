@@ -38,7 +38,7 @@ def fill(broker: EmbeddedBroker, each: int, first: int = 0) -> None:
 
 
 def loads(broker: EmbeddedBroker) -> list[int]:
-    return sorted(len(found.places) for found in broker.describe_group("g").members)
+    return sorted(len(found.topic_partitions) for found in broker.describe_group("g").members)
 
 
 def said(process: subprocess.Popen[str]) -> list[str]:

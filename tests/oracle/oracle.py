@@ -25,6 +25,7 @@ from potok.topology.nodes import (
     TableMapValues,
     TableRecords,
     TableSource,
+    Timeouts,
     ToStream,
     ToTable,
 )
@@ -35,7 +36,7 @@ from tests.oracle.event_time import Unreadable, event_time, next_clock
 from tests.oracle.event_windows import Failed, rows_of_aggregate
 from tests.oracle.joins import Pair, RowsAtHand, joins_of, way_to_join
 from tests.oracle.lifetimes import MortalRows, latest_rows
-from tests.oracle.processors import Failure, Sent, own_steps, stored_rows
+from tests.oracle.processors import TIMEOUTS, Failure, Sent, own_steps, stored_rows
 from tests.oracle.records import LOST, DeadLetter, Expected, Input, Item, Output, Position, Written
 from tests.oracle.stateless import arm_of, outcome
 from tests.oracle.suppress import HeldRows, window_of
@@ -64,6 +65,10 @@ def recompute(
         offsets[topic, partition] += 1
     walk.close()
     return walk.expected()
+
+
+def _is_channel(node: Node, index: int) -> bool:
+    return isinstance(node, Channel) and node.index == index
 
 
 class _Walk:
@@ -115,7 +120,7 @@ class _Walk:
 
     def pass_on(self, node: Node, item: Item) -> None:
         for downstream in self.downstreams(node):
-            if downstream not in self.joins and not isinstance(downstream, Channel | StoreTable):
+            if downstream not in self.joins and not isinstance(downstream, Channel | StoreTable | Timeouts):
                 self.arrive(downstream, item)
         for join in self.joins:
             for index in (i for i, upstream in enumerate(join.upstreams) if upstream is node):
@@ -179,7 +184,7 @@ class _Walk:
                 self.pass_on(node, item)
                 continue
             for downstream in self.downstreams(node):
-                if isinstance(downstream, Channel) and downstream.index == channel:
+                if isinstance(downstream, Timeouts) if channel == TIMEOUTS else _is_channel(downstream, channel):
                     self.pass_on(downstream, item)
 
     def keep(self, node: Node, item: Item) -> None:

@@ -47,6 +47,18 @@ class Need(NamedTuple):
 Then = Callable[[int, Taken, Need], Iterator[Outcome]]
 
 
+class Values(list[Any]):
+    """What a variable has taken, as a condition sees it."""
+
+    @property
+    def first(self) -> Any:
+        return self[0] if self else None
+
+    @property
+    def last(self) -> Any:
+        return self[-1] if self else None
+
+
 class Oracle:
     def __init__(self, pattern: Pattern, rows: list[tuple[int, Any]]) -> None:
         self.pattern, self.rows = pattern, rows
@@ -59,7 +71,7 @@ class Oracle:
             return True
         if condition.arity == 1:
             return bool(condition.callable(value))
-        so_far = {name: [self.rows[i][1] for n, i in taken if n == name] for name in self.conditions}
+        so_far = {name: Values(self.rows[i][1] for n, i in taken if n == name) for name in self.conditions}
         return bool(condition.callable(value, so_far))
 
     def ways(self, start: int) -> list[Outcome]:

@@ -11,11 +11,24 @@ from typing import Any
 from potok.duration import to_ms
 from potok.records.schemas.schema import Schema
 from potok.topology.graph import Topology
-from potok.topology.nodes import FlatMap, Map, Merge, Node, Ordered, Process, SelectKey, Serde, StoreTable, ToStream
+from potok.topology.nodes import (
+    FlatMap,
+    Map,
+    Match,
+    Merge,
+    Node,
+    Ordered,
+    Process,
+    SelectKey,
+    Serde,
+    StoreTable,
+    ToStream,
+)
 from potok.topology.stores import ListStore, MapStore, Store, ValueStore, WindowStore
 from tests.oracle.call import UserError
 from tests.oracle.canonical import canonical
 from tests.oracle.decode import Undecodable, decode, row
+from tests.oracle.patterns import match_all
 from tests.oracle.records import Input, Item, Position
 from tests.oracle.tables import SetAside
 
@@ -204,6 +217,10 @@ def fit(value: Any, schema: Schema | None) -> Any:
         raise UserError(str(error)) from error
 
 
+TIMEOUTS = -1
+"""The channel of what had matched when its time was over."""
+
+
 class OrderedRecords:
     """Records wait until the clock is past their time and the grace; then they go by time, and then by position."""
 
@@ -234,17 +251,51 @@ def several_orders(node: Node) -> bool:
     return not isinstance(node, ToStream | Ordered) and any(map(several_orders, node.upstreams))
 
 
-def own_steps(topology: Topology) -> dict[Node, ProcessorSteps | OrderedRecords]:
-    found: dict[Node, ProcessorSteps | OrderedRecords] = {}
+class MatchedRecords:
+    """The records of each key wait for the end of the input, by which the time of every open match must be over."""
+
+    def __init__(self, node: Match) -> None:
+        self.node = node
+        self.keys: dict[str, list[Item]] = {}
+
+    def take(self, item: Item) -> Iterable[Sent]:
+        if item.key is None:
+            raise SetAside("no key")
+        self.keys.setdefault(canonical(item.key), []).append(item)
+        return ()
+
+    def close(self, clock_ms: int) -> Iterator[Sent]:
+        within_ms = self.node.pattern.within_ms
+        for items in self.keys.values():
+            if within_ms is not None and items[-1].at_ms + within_ms > clock_ms:
+                raise NotImplementedError("a match is still open at the end of the input")
+            rows = [(item.at_ms, item.value) for item in items]
+            matches, timeouts = match_all(self.node.pattern, self.node.after, rows)
+            for channel, results in ((None, matches), (TIMEOUTS, timeouts)):
+                for result in results:
+                    value: dict[str, list[Any]] = {name: [] for name in self.node.variables}
+                    for name, index in result.taken:
+                        value[name].append(rows[index][1])
+                    last = items[result.taken[-1][1]]
+                    yield channel, replace(last.with_value(value), at_ms=result.time, clock_ms=result.time)
+
+
+Own = ProcessorSteps | OrderedRecords | MatchedRecords
+
+
+def own_steps(topology: Topology) -> dict[Node, Own]:
+    found: dict[Node, Own] = {}
     for node in topology:
         if isinstance(node, Process):
             found[node] = ProcessorSteps(node)
         elif isinstance(node, Ordered):
             found[node] = OrderedRecords(node)
+        elif isinstance(node, Match):
+            found[node] = MatchedRecords(node)
     return found
 
 
-def stored_rows(topology: Topology, own: Mapping[Node, ProcessorSteps | OrderedRecords]) -> dict[str, dict[str, Any]]:
+def stored_rows(topology: Topology, own: Mapping[Node, Own]) -> dict[str, dict[str, Any]]:
     """The tables of readable stores: a row for each key whose value is not the default."""
     tables: dict[str, dict[str, Any]] = {}
     for node in topology.of_type(StoreTable):

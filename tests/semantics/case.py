@@ -11,6 +11,7 @@ from typing import Any
 
 import potok
 from potok import StreamsBuilder
+from potok.patterns import cep
 from potok.topology.graph import Topology
 from tests.oracle import Input
 from tests.oracle.canonical import canonical
@@ -45,7 +46,7 @@ class Case:
 
     def topology(self) -> Topology:
         builder = StreamsBuilder("case")
-        scope = {name: getattr(potok, name) for name in potok.__all__} | {"builder": builder, "json": json}
+        scope = {name: getattr(potok, name) for name in potok.__all__} | {"builder": builder, "json": json, "cep": cep}
         code = compile(self.program, f"<{self.name}>", "exec")
         exec(code, scope)
         return builder.build()

@@ -246,7 +246,7 @@ FEED = """
 import tempfile
 from potok.log.open import open_broker
 from potok.log.clients.producer import Producer
-from potok.server.api.feeds import Feed, places_of
+from potok.server.api.feeds import Feed, positions_of
 from potok.settings import Settings
 from potok.statements.database import Database
 from potok.statements.session import SqlSession
@@ -264,7 +264,7 @@ def test_a_feed_from_the_beginning_takes_large_records_piece_by_piece() -> None:
     with Producer(broker) as producer:
         for _ in range(400):
             producer.send("s", b'{"V": "' + b"x" * 500_000 + b'"}')
-    feed = Feed(database, source, places_of(database, source, None, "beginning"))
+    feed = Feed(database, source, positions_of(database, source, None, "beginning"))
     seen, largest = len(feed.take()), 0
     limit(150)
     while seen < 400:

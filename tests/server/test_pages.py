@@ -30,9 +30,9 @@ class Said:
 
 
 @dataclass
-class SourceLocation:
+class FilesAt:
     prefix: str
-    place: Path
+    path: Path
 
 
 class Echo:
@@ -208,7 +208,7 @@ def test_files_are_served_and_nothing_beside_them(play: Play, tmp_path: Path) ->
     directory.mkdir()
     (directory / "index.html").write_text("<p>hello</p>")
     (tmp_path / "secret.txt").write_text("secret")
-    files = [SourceLocation("/site", directory), SourceLocation("/one", tmp_path / "secret.txt")]
+    files = [FilesAt("/site", directory), FilesAt("/one", tmp_path / "secret.txt")]
     with served(play, files=files) as client:
         assert client.get("/site/").text == "<p>hello</p>"
         assert client.get("/site/index.html").headers["content-type"].startswith("text/html")
@@ -220,6 +220,6 @@ def test_files_are_served_and_nothing_beside_them(play: Play, tmp_path: Path) ->
 def test_files_need_the_scope_to_read(play: Play, tmp_path: Path) -> None:
     tokens = Tokens.load(environ={"POTOK_TOKENS": "write=writer-writer-writer"})
     (tmp_path / "a.txt").write_text("a")
-    with served(play, files=[SourceLocation("/site", tmp_path)], tokens=tokens) as client:
+    with served(play, files=[FilesAt("/site", tmp_path)], tokens=tokens) as client:
         assert client.get("/site/a.txt").status_code == 401
         assert client.get("/site/a.txt", headers={"Authorization": "Bearer writer-writer-writer"}).status_code == 403

@@ -28,10 +28,10 @@ def run_case(case: dict[str, Any]) -> None:
         with pytest.raises(SqlError) as caught:
             answer(case["sql"], columns)
         assert case["error"] in str(caught.value.in_text(case["sql"]))
-        assert caught.value.place is not None, "an error says where"
+        assert caught.value.location is not None, "an error says where"
         assert case.get("kind", type(caught.value).__name__) == type(caught.value).__name__
         if "marks" in case:
-            place = caught.value.place
+            place = caught.value.location
             line = case["sql"].splitlines()[place.line - 1]
             assert line[place.column - 1 : place.column - 1 + place.length] == case["marks"]
         return

@@ -40,7 +40,7 @@ def test_a_statement_is_refused_with_a_place_and_a_reason(case: dict[str, Any]) 
         with pytest.raises(SqlError) as caught:
             driver.execute(case["sql"])
         assert case["error"] in str(caught.value)
-        place = caught.value.place
+        place = caught.value.location
         assert place is not None, "an error says where"
         assert (place.line, place.column) == (case.get("line", 1), case["column"])
         assert caught.value.hint, "an error says what to write instead"

@@ -87,7 +87,7 @@ def test_what_cannot_be_is_refused_with_a_hint(database: Database, text: str, re
     with pytest.raises(SqlError, match=refusal) as caught:
         apply(database, text)
     assert caught.value.hint
-    assert caught.value.place is not None
+    assert caught.value.location is not None
 
 
 def test_if_exists_and_if_not_exists_say_so_and_change_nothing(database: Database) -> None:

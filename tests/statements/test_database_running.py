@@ -200,7 +200,7 @@ def test_an_id_that_is_taken_or_unfit_is_refused(database: Running, given: str) 
     with pytest.raises(SqlError) as caught:
         database.do(f"INSERT INTO c WITH (QUERY_ID = '{given}') SELECT * FROM a WHERE n > 3;")
     assert caught.value.hint
-    assert caught.value.place is not None
+    assert caught.value.location is not None
     assert database.states() == {"CSAS_B_1": "RUNNING", "Q1": "RUNNING"}
 
 

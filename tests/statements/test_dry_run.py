@@ -17,7 +17,7 @@ SCRIPT = """
 
 def told(play: Play, text: str) -> list[tuple[int, str]]:
     """The line and the message of each mistake."""
-    return [(error.place.line if error.place else 0, error.message) for error in play.session.check(text)]
+    return [(error.location.line if error.location else 0, error.message) for error in play.session.check(text)]
 
 
 def test_a_script_that_was_carried_out_may_be_checked_again(play: Play) -> None:

@@ -25,7 +25,7 @@ def _refused(play: Play, line: str) -> bool:
     try:
         play.do(f"{last};")
     except SqlError as error:
-        return error.place is not None
+        return error.location is not None
     return False
 
 

@@ -25,8 +25,8 @@ def console(*, stderr: bool = False) -> Console:
 
 def print_error(error: PotokError) -> None:
     lines = [f"[bold red]error:[/] {escape(error.message)}"]
-    if isinstance(error, SqlError) and error.place is not None:
-        lines += _marked(error, error.place)
+    if isinstance(error, SqlError) and error.location is not None:
+        lines += _marked(error, error.location)
     elif error.at is not None:
         lines.append(f"  [dim]at {escape(str(error.at))}[/]")
     if error.hint:

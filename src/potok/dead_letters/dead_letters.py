@@ -55,9 +55,7 @@ class DeadLetters:
 
     def fates(self, dead_letters: Sequence[DeadLetter]) -> list[Fate]:
         parts = self._resolutions().parts
-        return [
-            parts[partition].fate(offset) for partition, offset in (dead_letter.place for dead_letter in dead_letters)
-        ]
+        return [parts[dead_letter.position[0]].fate(dead_letter.position[1]) for dead_letter in dead_letters]
 
     def count(self) -> int:
         """Count the open dead letters. On Kafka, a count above a thousand includes transaction markers."""
@@ -92,7 +90,7 @@ class DeadLetters:
             resolutions = self._resolutions()
             chosen: dict[int, list[int]] = {}
             for dead_letter in self._read(resolutions, selection, replayed=replayed):
-                chosen.setdefault(dead_letter.place[0], []).append(dead_letter.place[1])
+                chosen.setdefault(dead_letter.position[0], []).append(dead_letter.position[1])
             count = sum(map(len, chosen.values()))
             if dry_run or self._store is None:
                 return Purge(count, 0)
@@ -127,7 +125,7 @@ class DeadLetters:
         for part, span in self._spans().items() if resolutions.parts else ():
             resolved = resolutions.parts[part]
             ranges = resolved.not_purged(*span) if replayed else resolved.open(*span)
-            found[part] = _at(ranges, selection, part) if selection.places else ranges
+            found[part] = _at(ranges, selection, part) if selection.positions else ranges
         return found
 
     def _spans(self) -> dict[int, Range]:
@@ -136,5 +134,5 @@ class DeadLetters:
 
 
 def _at(ranges: list[Range], selection: Selection, partition: int) -> list[Range]:
-    offsets = sorted({offset for part, offset in selection.places if part in (None, partition)})
+    offsets = sorted({offset for part, offset in selection.positions if part in (None, partition)})
     return [matching for offset in offsets for matching in within(ranges, offset, offset + 1)]

@@ -37,7 +37,7 @@ Headers = tuple[tuple[str, bytes | None], ...]
 class DeadLetter:
     """A record that was set aside: its bytes, its position, and the reason.
 
-    `place` is the position of the dead letter itself in the dead-letter topic, as partition and offset. `headers` are
+    `position` is that of the dead letter itself in the dead-letter topic, as partition and offset. `headers` are
     those of the record. `altered` says that key and value are not those of the record: `seen` if they are what the
     step had made of it, because the record was no longer in the log; `cut` if they were truncated.
     """
@@ -51,7 +51,7 @@ class DeadLetter:
     key: bytes | None
     value: bytes | None
     timestamp_ms: int
-    place: tuple[int, int] = (-1, -1)
+    position: tuple[int, int] = (-1, -1)
     set_aside_at_ms: int = 0
     headers: Headers = ()
     altered: str = ""
@@ -100,7 +100,7 @@ def latest_dead_letters(
             if len(matching) >= limit:
                 break
         found += matching
-    found.sort(key=lambda dead_letter: (dead_letter.set_aside_at_ms, dead_letter.place))
+    found.sort(key=lambda dead_letter: (dead_letter.set_aside_at_ms, dead_letter.position))
     return found[-limit:]
 
 

@@ -90,7 +90,7 @@ class Replayer:
         for dead_letter in self._read(EVERYTHING) if chosen else ():
             positions = chosen.get((dead_letter.topic, dead_letter.partition), {}).get(dead_letter.offset)
             if positions is not None:
-                positions.append(dead_letter.place)
+                positions.append(dead_letter.position)
         return chosen
 
     def _partitions_of(self, topic: str) -> int:

@@ -22,7 +22,7 @@ class Selection:
     topic: str | None = None
     since_ms: int | None = None
     until_ms: int | None = None
-    places: frozenset[AnyPosition] = frozenset()
+    positions: frozenset[AnyPosition] = frozenset()
 
     def __call__(self, dead_letter: DeadLetter) -> bool:
         return (
@@ -31,7 +31,10 @@ class Selection:
             and self.topic in (None, dead_letter.topic)
             and (self.since_ms is None or dead_letter.set_aside_at_ms >= self.since_ms)
             and (self.until_ms is None or dead_letter.set_aside_at_ms < self.until_ms)
-            and (not self.places or dead_letter.place in self.places or (None, dead_letter.place[1]) in self.places)
+            and (
+                not self.positions
+                or not self.positions.isdisjoint({dead_letter.position, (None, dead_letter.position[1])})
+            )
         )
 
 

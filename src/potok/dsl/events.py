@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from potok.dsl.graph_builder import GraphBuilder
 from potok.errors import Location, PotokError, TopologyError
-from potok.patterns.events.event_type import EventType, EventTypes, event_types
-from potok.patterns.events.write import ENVELOPES, EventWriting
+from potok.events.event_type import EventType, EventTypes, event_types
+from potok.events.write import ENVELOPES, EventWriting
 from potok.topology.nodes import Arm, Branch, Filter, Node, Peek, Repartition, SelectKey, Sink, StreamSource
 
 

@@ -19,8 +19,8 @@ from potok.dsl.table import Table
 from potok.dsl.time_to_live import TtlClock, lifetime_of, topic_retention
 from potok.duration import Duration
 from potok.errors import TopologyError
+from potok.events.write import EnvelopeName
 from potok.expressions.function import Function
-from potok.patterns.events.write import EnvelopeName
 from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.topology.nodes import Arm, Branch, Merge, Node, Repartition, SelectKey, Sink, ToTable
 

@@ -1,1 +1,1 @@
-"""Patterns of event processing: events with envelopes, and patterns over the events of a key."""
+"""Patterns over the events of a key."""

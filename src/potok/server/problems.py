@@ -97,8 +97,8 @@ def problem_of(error: PotokError) -> dict[str, Any]:
     }
     if error.hint:
         response["hint"] = error.hint
-    if isinstance(error, SqlError) and error.place is not None:
-        response |= {"line": error.place.line, "column": error.place.column, "length": error.place.length}
+    if isinstance(error, SqlError) and error.location is not None:
+        response |= {"line": error.location.line, "column": error.location.column, "length": error.location.length}
         response["marked"] = str(error)
     return response
 

@@ -36,7 +36,7 @@ class SqlError(PotokError):
 
     def __init__(self, message: str, *, hint: str = "", location: SourceLocation | None = None) -> None:
         super().__init__(_shortened(message), hint=_shortened(hint))
-        self.place = location
+        self.location = location
         self.line_text = ""
         self.skipped = 0
         """How many characters of a long line precede `line_text`."""
@@ -44,20 +44,20 @@ class SqlError(PotokError):
     def in_text(self, text: str) -> SqlError:
         """Return the same error with the line that it is about."""
         lines = text.splitlines()
-        if self.place is not None and not self.line_text and 0 < self.place.line <= len(lines):
-            line = lines[self.place.line - 1]
-            self.skipped = 0 if len(line) <= LONG_LINE else max(0, self.place.column - 1 - LONG_LINE // 4)
+        if self.location is not None and not self.line_text and 0 < self.location.line <= len(lines):
+            line = lines[self.location.line - 1]
+            self.skipped = 0 if len(line) <= LONG_LINE else max(0, self.location.column - 1 - LONG_LINE // 4)
             # A lone surrogate is shown as one character, so that the underline is aligned.
             self.line_text = line[self.skipped : self.skipped + LONG_LINE].encode("utf-8", "replace").decode()
         return self
 
     def __str__(self) -> str:
         parts = [self.message]
-        if self.place is not None:
-            parts[0] = f"line {self.place.line}, column {self.place.column}: {self.message}"
+        if self.location is not None:
+            parts[0] = f"line {self.location.line}, column {self.location.column}: {self.message}"
             if self.line_text:
-                column = self.place.column - self.skipped
-                marks = "^" * max(1, min(self.place.length, len(self.line_text) - column + 1))
+                column = self.location.column - self.skipped
+                marks = "^" * max(1, min(self.location.length, len(self.line_text) - column + 1))
                 lead = "".join(c if c == "\t" else " " for c in self.line_text[: column - 1])
                 parts += [f"  {self.line_text}", f"  {lead}{marks}"]
         if self.hint:
@@ -65,7 +65,7 @@ class SqlError(PotokError):
         return "\n".join(parts)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.hint, self.place, self.line_text, self.skipped)
+        return _rebuild, (type(self), self.message, self.hint, self.location, self.line_text, self.skipped)
 
 
 def _rebuild(

@@ -19,7 +19,7 @@ class CatalogChanged(QueryError):
 
 
 class NotYetRemoved(QueryError):
-    """A name whose previous query or topic has not been removed yet."""
+    """The previous query or topic of a name has not been removed yet."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The tables of programs as a database: no statement made them, and any process may read them."""
+"""The tables of programs as a database: programs define them, and any process may read them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _KEYS = (VARCHAR, INT, BIGINT, DOUBLE, BOOLEAN, BYTES)
 
 
 class QueryTables(Database):
-    """The tables of queries of `StreamsBuilder` programs, which run in this process or in another one. Statements read
-    them and change nothing."""
+    """The tables of queries of `StreamsBuilder` programs, which run in this process or in another one. Statements can
+    only read them."""
 
     keeps_commands = False
 
@@ -50,12 +50,12 @@ class QueryTables(Database):
         return super().catalog
 
     def refresh(self) -> None:
-        """Take in the tables that the queries keep meanwhile: a program may have been changed and started again."""
+        """Add the tables that queries have created meanwhile: a program may have been changed and restarted."""
         with self._changing:
             self._catch_up()
 
     def apply(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Done:
-        hint = "change the program, and start it again"
+        hint = "change the program and restart it"
         raise Refused("tables of a program are defined by the program", hint=hint, location=parsed.at)
 
     def queries(self) -> list[QueryInfo]:
@@ -124,7 +124,7 @@ def _window(layout: TableLayout) -> WindowShape | None:
 
 
 def sql_type(type_: pa.DataType) -> pa.DataType:
-    """The type of SQL for a declared type; what has none is text."""
+    """Return the SQL type for a declared type; VARCHAR if there is none."""
     if pa.types.is_integer(type_):
         return BIGINT if type_.bit_width == 64 else INT
     if pa.types.is_floating(type_):

@@ -110,7 +110,7 @@ class RecordReader:
 
 
 def _headers(column: pa.Array, name: str) -> pa.Array:
-    """Records without headers have an empty array, not NULL."""
+    """Return the headers as arrays. Records without headers have an empty array, not NULL."""
     empty = pa.scalar([], column.type)
     whole = pc.if_else(column.is_null(), empty, column) if column.null_count else column
     return HeaderColumn(name)([whole], len(whole), {})

@@ -92,8 +92,8 @@ def test_a_push_query_can_be_left_before_its_end(remote: Remote) -> None:
 def test_an_error_has_its_place_in_the_text_that_was_typed(remote: Remote) -> None:
     with pytest.raises(StatementRefused) as caught:
         run(remote, "SHOW STREAMS;\n  DESCRIBE nothing;")
-    assert caught.value.place is not None
-    assert (caught.value.place.line, caught.value.place.column) == (2, 3)
+    assert caught.value.location is not None
+    assert (caught.value.location.line, caught.value.location.column) == (2, 3)
     assert "there is no stream or table NOTHING" in caught.value.message
 
 

@@ -93,7 +93,7 @@ def test_a_script_that_runs_itself_ends(tmp_path: Path) -> None:
 def test_a_script_that_is_not_there_is_an_error_with_a_place() -> None:
     with pytest.raises(Refused, match="cannot read") as caught:
         Script(Recorded(), Shown(), settles=False).run("RUN SCRIPT 'nowhere.sql';")
-    assert caught.value.place is not None
+    assert caught.value.location is not None
 
 
 @pytest.fixture

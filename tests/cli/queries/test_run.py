@@ -69,7 +69,7 @@ def test_a_program_runs_to_the_end_and_goes_on_where_it_stopped(potok, spark, tm
     result = potok("run", changed, "--until-end", "--shards", "7")
     assert result.code == 0
     assert {line.split()[1] for line in result.out.splitlines() if line.startswith("fits")} == {"sizes", "lengths"}
-    assert "--shards is not used" in result.err
+    assert "--shards is ignored" in result.err
     assert result.err.splitlines()[-1].endswith(": 1 record in, 0 out, 1 batch, 0 dead letters")
     assert potok("tables", "get", "order_counts", "anna").out == "2\n"
 

@@ -76,8 +76,8 @@ def test_members_share_the_partitions_and_hand_them_over(
         topic,
         group=group,
         start="earliest",
-        on_assign=lambda places: told.append(("assign", len(places))),
-        on_revoke=lambda places: (first.commit(), told.append(("revoke", len(places)))),
+        on_assign=lambda partitions: told.append(("assign", len(partitions))),
+        on_revoke=lambda partitions: (first.commit(), told.append(("revoke", len(partitions)))),
     )
     members.enter_context(first)
     seen = Counter(polled(first, 20))
@@ -117,7 +117,7 @@ def test_offsets_cannot_be_set_from_outside_while_the_group_is_at_work(broker: B
         with pytest.raises(GroupHasMembers):
             broker.commit(group, topic, {0: 1})
         described = broker.describe_group(group)
-        assert [len(member.places) for member in described.members] == [4]
+        assert [len(member.topic_partitions) for member in described.members] == [4]
         assert described.committed == {topic: dict.fromkeys(range(4), 0)}
     assert group in broker.groups()
     broker.commit(group, topic, {0: 3})
@@ -130,7 +130,7 @@ def test_a_member_that_asked_for_nothing_loses_its_partitions_and_cannot_commit(
 ) -> None:
     lost: list[PartitionId] = []
     first = Consumer(
-        broker, topic, group=group, start="earliest", max_pause=6, on_revoke=lambda places: lost.extend(places)
+        broker, topic, group=group, start="earliest", max_pause=6, on_revoke=lambda partitions: lost.extend(partitions)
     )
     members.enter_context(first)
     polled(first, 5)
@@ -169,7 +169,7 @@ def test_the_partitions_of_a_killed_member_move_and_no_record_is_lost(
     first, second = start(program), start(program)
 
     def loads() -> list[int]:
-        return sorted(len(member.places) for member in broker.describe_group(group).members)
+        return sorted(len(member.topic_partitions) for member in broker.describe_group(group).members)
 
     until(lambda: loads() == [2, 2], 60)
     first.send_signal(signal.SIGKILL)

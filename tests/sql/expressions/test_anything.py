@@ -95,7 +95,7 @@ def test_every_expression_is_refused_with_a_place_or_computed(random: Random, de
     note(sql)
     found = outcome(sql)
     if isinstance(found, SqlError):
-        assert found.place is not None
+        assert found.location is not None
         return
     expression, values, context = found
     values.validate(full=True)

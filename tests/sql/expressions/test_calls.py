@@ -63,8 +63,8 @@ def test_arguments_that_no_overload_takes_are_refused_with_all_signatures() -> N
     text = str(caught.value)
     assert "PICK does not take (BOOLEAN, INTEGER)" in text
     assert "it can be called as PICK(double); PICK(bigint); PICK(text); PICK(decimal)" in text
-    assert caught.value.place is not None
-    assert caught.value.place.column == 11
+    assert caught.value.location is not None
+    assert caught.value.location.column == 11
 
 
 def test_an_argument_is_cast_to_what_the_overload_takes(pick: ScalarFunction) -> None:
@@ -105,7 +105,7 @@ def test_a_call_that_cannot_be_is_refused(sql: str, kind: type[SqlError], messag
     with pytest.raises(kind) as caught:
         answer(sql)
     assert message in str(caught.value)
-    assert caught.value.place is not None
+    assert caught.value.location is not None
 
 
 def test_a_lambda_sees_the_columns_of_its_record() -> None:

@@ -76,7 +76,7 @@ def test_a_value_of_another_type_is_refused(sql: str, to: str, message: str) -> 
     with pytest.raises(TypeMistake) as caught:
         check(parse_expression(sql), Columns({}), to=type_of(to))
     assert message in str(caught.value)
-    assert caught.value.place is not None
+    assert caught.value.location is not None
 
 
 def test_a_column_is_cast_where_a_wider_one_is_asked_for() -> None:
@@ -129,4 +129,4 @@ def test_what_the_parser_does_not_let_through_is_refused_all_the_same(
 ) -> None:
     with pytest.raises(kind, match=message) as caught:
         check(node, Columns({}))
-    assert caught.value.place == AT  # type: ignore[attr-defined]
+    assert caught.value.location == AT  # type: ignore[attr-defined]

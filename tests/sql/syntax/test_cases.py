@@ -39,4 +39,4 @@ def test_a_mistake_is_told_with_its_place(case: dict) -> None:
     error = caught.value
     assert error.message == case["message"]
     assert error.hint == case.get("hint", "")
-    assert error.place == SourceLocation(*case["at"])
+    assert error.location == SourceLocation(*case["at"])

@@ -67,10 +67,10 @@ def check(text: str) -> None:
 
 def check_place(text: str, error: SqlError) -> None:
     lines = text.splitlines() or [""]
-    assert error.place is not None
-    assert 1 <= error.place.line <= len(lines)
-    assert 1 <= error.place.column <= len(lines[error.place.line - 1]) + 1
-    assert str(error).startswith(f"line {error.place.line}, column {error.place.column}: ")
+    assert error.location is not None
+    assert 1 <= error.location.line <= len(lines)
+    assert 1 <= error.location.column <= len(lines[error.location.line - 1]) + 1
+    assert str(error).startswith(f"line {error.location.line}, column {error.location.column}: ")
 
 
 @given(st.text(max_size=40) | st.text("'`\"$/*-;(){}<>=:.19eE_aé \n", max_size=30))

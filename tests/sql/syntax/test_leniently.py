@@ -12,8 +12,8 @@ def lines(text: str) -> list[int | str]:
     found: list[int | str] = []
     for parsed in parse_leniently(text):
         if isinstance(parsed, Unparsed):
-            assert parsed.error.place is not None and parsed.error.line_text
-            found.append(parsed.error.place.line)
+            assert parsed.error.location is not None and parsed.error.line_text
+            found.append(parsed.error.location.line)
         else:
             found.append(parsed.text)
     return found
@@ -62,7 +62,7 @@ def test_the_name_that_a_wrong_statement_was_to_make_is_known(text: str, name: s
 def test_a_mistake_in_the_last_statement_comes_before_its_missing_end() -> None:
     with pytest.raises(SyntaxMistake, match="no statement begins with SELCT") as caught:
         parse_script("SELECT a FROM o; SELCT")
-    assert (caught.value.hint, caught.value.place) == ("did you mean SELECT?", SourceLocation(1, 18, 5))
+    assert (caught.value.hint, caught.value.location) == ("did you mean SELECT?", SourceLocation(1, 18, 5))
     for text in ("SELECT a FROM o; SELECT a FROM o", "SELECT a FROM o; SELECT a FROM"):
         with pytest.raises(SyntaxMistake, match="the statement is not finished"):
             parse_script(text)

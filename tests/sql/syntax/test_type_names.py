@@ -71,4 +71,4 @@ def test_what_is_no_type_is_told(type_: str, message: str, hint: str) -> None:
         resolve(written(type_), CUSTOM)
     assert caught.value.message == message
     assert hint in caught.value.hint
-    assert caught.value.place is not None
+    assert caught.value.location is not None

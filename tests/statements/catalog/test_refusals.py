@@ -38,7 +38,7 @@ def test_a_query_is_not_replaced_by_one_that_its_readers_could_not_read(play: Pl
     with pytest.raises(Refused, match=refusal) as caught:
         play.do(f"CREATE OR REPLACE STREAM {text};")
     assert "DROP STREAM" in caught.value.hint
-    assert caught.value.place is not None
+    assert caught.value.location is not None
     assert play.database.catalog == before
 
 
@@ -183,6 +183,6 @@ def test_a_wrong_property_is_marked_itself(play: Play, statement: str, line: int
     play.do(SCRIPT)
     with pytest.raises(Refused) as caught:
         play.do(statement)
-    assert caught.value.place == SourceLocation(line, column, len(marked))
+    assert caught.value.location == SourceLocation(line, column, len(marked))
     text, below = str(caught.value).splitlines()[1:3]
     assert text[below.index("^") : below.rindex("^") + 1] == marked

@@ -30,7 +30,7 @@ def test_a_reader_gets_nothing_that_lies_before_its_place_though_the_tail_is_beh
     broker = open_broker(f"file:{tmp_path}")
     broker.create_topic("notes", 1)
     tail = Tail(broker)
-    tail._places["notes"] = {0: 0}  # it has not handed over yet what is there
+    tail._positions["notes"] = {0: 0}  # it has not handed over yet what is there
     append(broker, b"before", b"also before")
     reader = tail.subscribe("notes", broker.end_offsets("notes"))
     append(broker, b"after")

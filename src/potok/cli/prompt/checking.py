@@ -63,6 +63,6 @@ def _report(error: SqlError, name: str, *, as_json: bool) -> None:
         "message": error.message,
         "hint": error.hint,
     }
-    if error.place is not None:
-        document |= {"line": error.place.line, "column": error.place.column, "length": error.place.length}
+    if error.location is not None:
+        document |= {"line": error.location.line, "column": error.location.column, "length": error.location.length}
     print_json(document)

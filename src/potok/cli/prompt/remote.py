@@ -50,7 +50,7 @@ class Remote(Target):
         try:
             return self._sent(parsed)
         except StatementRefused as error:
-            error.place = _within(error.place, parsed.at)
+            error.location = _within(error.location, parsed.at)
             raise
 
     def _sent(self, parsed: ast.Parsed) -> Result:

@@ -129,13 +129,13 @@ def located(error: SqlError, text: str, file: str) -> SqlError:
     """Return the error with its line in the whole text. The position of an error in a nested script is not changed."""
     if error.at is not None:
         return error
-    if error.place is not None:
+    if error.location is not None:
         if not isinstance(error, SyntaxMistake):
             # The error was raised for the statement alone, so its lines are relative to the statement.
             error.line_text = ""
         error.in_text(text)
         if file:
-            error.at = Location(file, error.place.line)
+            error.at = Location(file, error.location.line)
     return error
 
 

@@ -118,7 +118,7 @@ def print_purge(query: str, purge: Purge, *, done: bool) -> None:
 
 
 def show_position(dead_letter: DeadLetter) -> str:
-    partition, offset = dead_letter.place
+    partition, offset = dead_letter.position
     return f"{partition}:{offset}"
 
 

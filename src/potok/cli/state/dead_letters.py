@@ -219,7 +219,7 @@ def _check(box: DeadLetters, positions: list[str] | None) -> None:
 def _found(box: DeadLetters, position: str) -> DeadLetter:
     from potok.dead_letters.selection import Selection
 
-    found = list(box.letters(Selection(places=frozenset({_parse_position(position)})), replayed=True))
+    found = list(box.letters(Selection(positions=frozenset({_parse_position(position)})), replayed=True))
     if not found:
         hint = "potok dead-letters list shows them"
         raise NoSuchDeadLetter(f'query "{box.query}" has no dead letter at {position}', hint=hint)

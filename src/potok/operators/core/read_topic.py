@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from potok.errors import QueryError
+from potok.events.read import read_events
 from potok.log.broker import HEADERS, Broker
 from potok.log.record_limits import record_sizes
 from potok.operators.core.batch_spec import BatchTooLarge, Range
@@ -17,7 +18,6 @@ from potok.operators.core.dead_letters import Reason
 from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.windows.expiry import NEVER
-from potok.patterns.events.read import read_events
 from potok.records.declared_class import completes, retyped
 from potok.records.formats.registry import format_named
 from potok.records.rows import completed

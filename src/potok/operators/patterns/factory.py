@@ -13,7 +13,7 @@ def match(node: Match, shop: OperatorFactory) -> Operator:
     return MatchRecords(
         node,
         shop.task,
-        shop.step(node.upstream).key,
+        shop.step(node.upstream),
         shop.step(node).value,
         shop.step(node).exprs,
         shop.state,

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from potok.operators.patterns.match_so_far import MatchSoFar
 from potok.operators.patterns.runs import Link, Row, Run, Runs, taken
-from potok.records.value import Value
 from potok.topology.patterns.program import ACCEPT, Guard, Program
 from potok.topology.patterns.tree import AfterMatch, Semantics, SkipTo
 
@@ -37,7 +36,8 @@ Advanced = list[tuple[Run, list[tuple[int, Link]], Link | None, list[Link]]]
 class Machine:
     """Advances the runs of a key. What is found and what is dropped is collected until it is taken.
 
-    `conditions` are the iterative conditions by variable; the others come as bits of each record.
+    `conditions` are the iterative conditions by variable; the others come as bits of each record. `as_seen` turns a
+    value into what conditions see.
     """
 
     def __init__(
@@ -48,7 +48,9 @@ class Machine:
         semantics: Semantics,
         within_ms: int | None,
         max_runs: int,
+        as_seen: Callable[[Any], Any],
     ) -> None:
+        self._as_seen = as_seen
         self._states, self._begin, self._names = program.states, program.begin, program.variables
         self._conditions, self._within_ms, self._max_runs = conditions, within_ms, max_runs
         self._all = after.skip is SkipTo.NO_SKIP
@@ -160,8 +162,8 @@ class Machine:
         return self._satisfies(variable, row, link) if variable in self._conditions else bool(bits >> variable & 1)
 
     def _satisfies(self, variable: int, row: Row, link: Link | None) -> bool:
-        value = Value(row.value) if type(row.value) is dict else row.value
-        return bool(self._conditions[variable](value, MatchSoFar(self._names, link)))
+        so_far = MatchSoFar(self._names, link, self._as_seen)
+        return bool(self._conditions[variable](self._as_seen(row.value), so_far))
 
     def _limit(self, runs: Runs) -> None:
         """Give up runs with too many threads, and the oldest of too many runs."""

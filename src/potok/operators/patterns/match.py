@@ -21,8 +21,10 @@ from potok.operators.patterns.matches import Matches
 from potok.operators.patterns.runs import Row, Runs, runs_of
 from potok.operators.windows.open_windows import timers_of
 from potok.records.keys import encode_each_key
+from potok.records.rows import converter_of
 from potok.state.cell_mismatch import reading_cells
 from potok.state.session import StateSession
+from potok.topology.inference.step import Step
 from potok.topology.nodes import Match
 from potok.topology.patterns.program import compile_pattern
 
@@ -52,7 +54,7 @@ class MatchRecords(SeveralOutputs):
         self,
         node: Match,
         task: Task,
-        key_type: pa.DataType | None,
+        upstream: Step,
         value_type: pa.DataType | None,
         exprs: tuple[Expr | None, ...],
         session: StateSession,
@@ -60,7 +62,7 @@ class MatchRecords(SeveralOutputs):
         input_partitions: list[InputPartition],
     ) -> None:
         super().__init__(node.name, task)
-        self._key_type, self._session, self._clock_ms = key_type, session, clock_ms
+        self._key_type, self._session, self._clock_ms = upstream.key, session, clock_ms
         self._input_partitions = input_partitions
         self._definitions = node.pattern.definitions
         given = iter(exprs)
@@ -72,7 +74,15 @@ class MatchRecords(SeveralOutputs):
         }
         program = compile_pattern(node.pattern)
         pattern = node.pattern
-        self._machine = Machine(program, iterative, node.after, pattern.semantics, pattern.within_ms, node.max_runs)
+        self._machine = Machine(
+            program,
+            iterative,
+            node.after,
+            pattern.semantics,
+            pattern.within_ms,
+            node.max_runs,
+            converter_of(upstream.value),
+        )
         firsts = {program.states[state].variable for state in program.begin}
         self._firsts = sum(1 << number for number in firsts if number is not None)
         self._iterative = sum(1 << number for number in iterative)
@@ -173,8 +183,9 @@ class MatchRecords(SeveralOutputs):
         orders = map(tuple, order_of(chunk).tolist())
         parts = zip(*columns, values, received.bits[rows].tolist(), orders, strict=True)
         made = [
-            (Row(0, time, value, *topic_partitions[partition], offset), bits, order)
-            for time, partition, offset, value, bits, order in parts
+            (Row(0, time, value, topic, partition, offset), bits, order)
+            for time, number, offset, value, bits, order in parts
+            for topic, partition in (topic_partitions[number],)
         ]
         # A record that was set aside satisfies nothing and is seen by no thread.
         return [

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from potok.operators.patterns.runs import Link, taken
-from potok.records.value import Value
 
 
 class Taken(list[Any]):
@@ -23,15 +23,14 @@ class Taken(list[Any]):
 class MatchSoFar:
     """The values of each variable: `m["small"].first["amount"]`."""
 
-    def __init__(self, names: tuple[str, ...], link: Link | None) -> None:
-        self._names, self._link = names, link
+    def __init__(self, names: tuple[str, ...], link: Link | None, as_seen: Callable[[Any], Any]) -> None:
+        self._names, self._link, self._as_seen = names, link, as_seen
 
     def __getitem__(self, name: str) -> Taken:
         if name not in self._names:
             raise KeyError(name)
         number = self._names.index(name)
-        values = [row.value for variable, row in taken(self._link) if variable == number]
-        return Taken(Value(value) if type(value) is dict else value for value in values)
+        return Taken(self._as_seen(row.value) for variable, row in taken(self._link) if variable == number)
 
     def __getattr__(self, name: str) -> Taken:
         try:

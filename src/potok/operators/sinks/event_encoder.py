@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from potok.events.write import EventWriting, event_id, write_events
 from potok.operators.core.chunk import Chunk, headers_of, position_of
 from potok.operators.core.dead_letters import NOWHERE, InputPartition
-from potok.patterns.events.write import EventWriting, event_id, write_events
 from potok.records.formats.format import Encoded
 
 

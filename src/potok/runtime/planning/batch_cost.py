@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import log2
+from math import log, log2
 
 APART = 1.5
 """Minimum ratio between the largest and the smallest batch: below it, the two costs cannot be separated."""
 
-_OF_ONE_SIZE = 10
+_OF_ONE_SIZE = 24
 """How many batches of about the same size are kept. Otherwise the usual size would displace all others."""
 
 _OLDEST = 200
 """How many batches are kept before the oldest is dropped, because costs change."""
 
+_HALF_LIFE = 60
+"""After how many batches a measurement counts half."""
 
 _ROUNDS = 4
 _LARGE_ERROR = 0.2
+
+_CHANGED = ((2, log(2)), (3, log(1.4)), (5, log(1.2)))
+"""Costs have changed if so many batches of about the same size in a row were so much slower, or so much faster, than
+expected. One batch alone may be slow by accident."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,57 +33,92 @@ class Cost:
     fixed: float
     per_record: float
 
+    def of(self, records: int) -> float:
+        """Return the expected duration of a batch."""
+        return self.fixed + self.per_record * records
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A batch that was measured; `error` is the logarithm of its duration divided by the expected one."""
+
+    records: int
+    batch_ms: int
+    error: float
+    number: int
+
+    @property
+    def magnitude(self) -> int:
+        return round(log2(self.records))
+
 
 @dataclass(slots=True)
 class BatchCost:
-    """Collect durations of batches and fit the model."""
+    """Collect durations of batches, fit the model, and forget what no longer holds."""
 
-    _seen: int = 0
-    _sizes: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict)
+    samples: list[Sample] = field(default_factory=list)
+    cost: Cost | None = None
+    """None if all batches had about the same size."""
 
     def add(self, records: int, batch_ms: int) -> None:
         """Add a batch, which had at least one record."""
-        self._seen += 1
-        size = round(log2(records))
-        self._sizes[size] = [*self._sizes.get(size, ()), (self._seen, records, max(batch_ms, 1))][-_OF_ONE_SIZE:]
-        forgotten = self._seen - _OLDEST
-        kept = {size: [one for one in found if one[0] > forgotten] for size, found in self._sizes.items()}
-        self._sizes = {size: found for size, found in kept.items() if found}
+        batch_ms = max(batch_ms, 1)
+        error = log(batch_ms / max(self.cost.of(records), 1.0)) if self.cost is not None else 0.0
+        new = Sample(records, batch_ms, error, self._last + 1)
+        alike = [one for one in self.samples if one.magnitude == new.magnitude]
+        surplus = alike[0].number if len(alike) == _OF_ONE_SIZE else 0
+        self.samples = [one for one in self.samples if one.number != surplus] + [new]
+        forgotten = max(new.number - _OLDEST, self._last_before_change(records))
+        self.load([one for one in self.samples if one.number > forgotten])
+
+    def load(self, samples: list[Sample]) -> None:
+        """Replace all batches."""
+        self.samples = samples
+        self.cost = self._fit()
+
+    @property
+    def _last(self) -> int:
+        return self.samples[-1].number if self.samples else 0
+
+    def _last_before_change(self, records: int) -> int:
+        """Return the number of the last batch before costs changed, judged by batches of about this size."""
+        alike = [one for one in self.samples if records / 2 <= one.records <= records * 2]
+        for count, error in _CHANGED:
+            last = alike[-count:]
+            if len(last) == count and (min(s.error for s in last) > error or max(s.error for s in last) < -error):
+                return last[0].number - 1
+        return 0
 
     @property
     def largest(self) -> int:
         """Return the size of the largest batch kept."""
-        return max((records for records, _ in self.samples()), default=0)
+        return max((one.records for one in self.samples), default=0)
 
-    @property
-    def smallest(self) -> int:
-        return min((records for records, _ in self.samples()), default=0)
+    def since(self, size: float) -> int:
+        """Count the batches since the last one that was no larger than `size`."""
+        return self._last - max((one.number for one in self.samples if one.records <= size), default=0)
 
     def count_up_to(self, size: float) -> int:
         """Count the batches kept that were no larger."""
-        return sum(records <= size for records, _ in self.samples())
+        return sum(one.records <= size for one in self.samples)
 
-    def samples(self) -> Iterator[tuple[int, int]]:
-        """Records and milliseconds of the batches, the oldest first."""
-        everything = sorted(one for found in self._sizes.values() for one in found)
-        return ((records, batch_ms) for _, records, batch_ms in everything)
-
-    def fit(self) -> Cost | None:
-        """Return the costs, neither of them negative, or None if all batches had about the same size.
+    def _fit(self) -> Cost | None:
+        """Return the costs, neither of them negative.
 
         Errors are relative to the duration, and large ones count less than quadratically: a single batch that took ten
         times as long as expected, because of other load, changes little.
         """
-        found = list(self.samples())
-        sizes = [records for records, _ in found]
+        found, last = self.samples, self._last
+        sizes = [one.records for one in found]
         if not found or max(sizes) < APART * min(sizes):
             return None
-        times = [float(batch_ms) for _, batch_ms in found]
-        cost = _line([1.0 / time**2 for time in times], sizes, times)
+        times = [float(one.batch_ms) for one in found]
+        recent = [0.5 ** ((last - one.number) / _HALF_LIFE) for one in found]
+        cost = _line([part / time**2 for part, time in zip(recent, times, strict=True)], sizes, times)
         for _ in range(_ROUNDS):
-            expected = [cost.fixed + cost.per_record * records for records in sizes]
+            expected = [cost.of(records) for records in sizes]
             errors = [abs(time / estimate - 1.0) for time, estimate in zip(times, expected, strict=True)]
-            trust = [min(1.0, _LARGE_ERROR / error) if error else 1.0 for error in errors]
+            trust = [part * min(1.0, _LARGE_ERROR / max(e, 1e-9)) for part, e in zip(recent, errors, strict=True)]
             cost = _line([part / estimate**2 for part, estimate in zip(trust, expected, strict=True)], sizes, times)
         return cost
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from potok.runtime.planning.batch_cost import APART, BatchCost
+from potok.runtime.planning.batch_cost import BatchCost, Sample
 
 LEAST = 1
 FIRST = 250_000
@@ -22,12 +22,16 @@ WARM_UP_MS = 10_000
 GROWTH = 4
 """Maximum ratio between a batch and the largest before it."""
 
-_SURE = 3
-"""How many small batches are needed to estimate the fixed cost: a single one may be slow by accident."""
+SHRINKAGE = 16
+"""Maximum ratio between a batch and the next one, if it took too long and the reason is unknown."""
 
-_TRY_EVERY = 12
-"""Every how many batches one has half or twice the usual size, so that the estimate is based on several sizes and
-corrects itself."""
+_TRIAL_SHARE = 8
+_TRIAL_EVERY = 8
+"""Every how many batches a small one is run. Its duration is nearly the fixed cost, which batches of the usual size do
+not show: a small error in the slope of the line through them is a large one at its start. It takes little time."""
+
+_SURE = 6
+"""How many small batches are needed to trust the fixed cost; until then, every second one is small."""
 
 
 @dataclass(slots=True)
@@ -35,8 +39,8 @@ class Pace:
     """Estimate the fixed cost of a batch and the cost per record, and derive the size of the next batch.
 
     A batch should take `target_ms`. If the fixed cost is a large part of that, batches take longer, because smaller
-    ones would take nearly as long and process less: up to 1.9 times the target so that records get at least three
-    quarters of the time, and beyond that where the fixed cost exceeds half of the target. `most` and `most_bytes` bound
+    ones would take nearly as long and process less: up to 1.8 times the target, so that records get at least three
+    quarters of the time, and beyond that where the fixed cost exceeds 0.4 of the target. `most` and `most_bytes` bound
     the size in any case, the latter by the average size of records so far. `limit` is the current estimate, `next` the
     size of the next batch.
     """
@@ -48,7 +52,7 @@ class Pace:
     next: int = field(init=False)
     _cost: BatchCost = field(default_factory=BatchCost)
     _batches: int = 0
-    _learnt: int = 0
+    _trial: bool = False
     _record_bytes: float = 0.0
 
     def __post_init__(self) -> None:
@@ -80,33 +84,29 @@ class Pace:
             self._warm_up(records, batch_ms)
             return
         self._cost.add(records, batch_ms)
-        self._learnt += 1
         self._set(self._wanted(records, max(batch_ms, 1)))
-        if self._learnt % _TRY_EVERY == 0:
-            self.next = self._other_size()
+        if self._is_trial_due():
+            self._trial, self.next = True, self._other_size()
+
+    def _is_trial_due(self) -> bool:
+        small = self.limit / (_TRIAL_SHARE / 2)
+        every = _TRIAL_EVERY if self._cost.count_up_to(small) >= _SURE else 2
+        return self._cost.since(small) >= every
 
     def _other_size(self) -> int:
-        """Alternate between half of the limit and twice the limit."""
-        half = self._learnt // _TRY_EVERY % 2 == 1 or self.limit == self.most
-        return max(self.limit // 2, LEAST) if half and self.limit > LEAST else min(self.limit * 2, self.most)
+        return max(self.limit // _TRIAL_SHARE, LEAST) if self.limit > LEAST else min(2, self.most)
 
     def _warm_up(self, records: int, batch_ms: int) -> None:
         """Shrink the next batch by the time beyond any warm-up, while there is no estimate."""
         beyond = batch_ms - WARM_UP_MS
         if beyond > self.target_ms and not self._cost.largest:
-            self._set(min(self.limit, records) * max(self.target_ms / beyond, 1 / GROWTH))
+            self._set(min(self.limit, records) * max(self.target_ms / beyond, 1 / SHRINKAGE))
 
     def _wanted(self, records: int, batch_ms: int) -> float:
-        cost, smallest = self._cost.fit(), self._cost.smallest
+        cost = self._cost.cost
         if cost is None:
-            return self._distinct_size(records, batch_ms)
+            return self._scaled(records, batch_ms)
         for_records = self._time(cost.fixed) - cost.fixed
-        if cost.fixed + for_records > self.target_ms:
-            # Longer than the target only after small batches have confirmed the fixed cost.
-            if cost.fixed < cost.per_record * smallest and smallest > LEAST:
-                return smallest / 2
-            if self._cost.count_up_to(APART * smallest) < _SURE:
-                return smallest
         reach = GROWTH * self._cost.largest
         if for_records >= cost.per_record * reach:
             return max(self.limit, reach)
@@ -115,37 +115,39 @@ class Pace:
         return float((wanted * self.limit) ** 0.5) if wanted / 2 < self.limit < wanted * 2 else wanted
 
     def _time(self, fixed_ms: float) -> float:
-        """How long a batch should take, if one without records took `fixed_ms`."""
-        target = self.target_ms
-        return max(target, min(5 * fixed_ms, max(1.9 * target, 6 * fixed_ms - 1.1 * target)))
+        """How long a batch should take, if one without records took `fixed_ms`.
 
-    def _distinct_size(self, records: int, batch_ms: int) -> float:
-        """Choose a clearly different size while all batches have had about the same."""
-        if batch_ms * APART <= self.target_ms:
+        Long enough that records get 70 % of the time in spite of errors of the estimate, and less than twice the target
+        where both are possible: up to a fixed cost of about 0.4 of the target.
+        """
+        target = self.target_ms
+        return max(target, min(6 * fixed_ms, max(1.8 * target, 10 * fixed_ms - 2.45 * target)))
+
+    def _scaled(self, records: int, batch_ms: int) -> float:
+        """Scale the size to the target while all batches have had about the same."""
+        if batch_ms <= self.target_ms:
             return max(self.limit, records * min(self.target_ms / batch_ms, GROWTH))
-        smaller = min(self.limit, records) * max(min(self.target_ms / batch_ms, 0.5), 1 / GROWTH)
-        return smaller if smaller >= LEAST else 2 * records
+        return max(min(self.limit, records) * max(self.target_ms / batch_ms, 1 / SHRINKAGE), LEAST)
 
     def _set(self, limit: float) -> None:
+        self._trial = False
         self.limit = self.next = max(min(round(limit), self.most), LEAST)
 
     def to_bytes(self) -> bytes:
         """Serialize what the next start needs."""
         found = {
-            "next": self.next,
+            "next": min(self.limit, self._fitting()) if self._trial else self.next,
             "limit": self.limit,
-            "learnt": self._learnt,
             "record_bytes": self._record_bytes,
-            "batches": list(self._cost.samples()),
+            "batches": [astuple(one) for one in self._cost.samples],
         }
         return json.dumps(found).encode()
 
     def resume(self, data: bytes | None) -> None:
         """Continue with the measurements of an earlier run."""
         found = _load(data)
-        for records, batch_ms in found.get("batches", ()):
-            self._cost.add(records, batch_ms)
-        self._learnt, self._record_bytes = found.get("learnt", 0), found.get("record_bytes", 0.0)
+        self._cost.load([_sample(number, *one) for number, one in enumerate(found.get("batches", ()), 1)])
+        self._record_bytes = found.get("record_bytes", 0.0)
         self._set(found.get("limit", self.limit))
         self.next = max(min(found.get("next", self.limit), self._fitting()), LEAST)
 
@@ -154,3 +156,8 @@ def _load(data: bytes | None) -> dict[str, Any]:
     """Read what `to_bytes` wrote. Earlier versions wrote only the limit."""
     found = json.loads(data or b"{}")
     return found if isinstance(found, dict) else {"limit": int(found), "next": int(found)}
+
+
+def _sample(position: int, records: int, batch_ms: int, error: float = 0.0, number: int | None = None) -> Sample:
+    """Make a sample of what was stored. Earlier versions stored only records and duration."""
+    return Sample(records, batch_ms, error, number or position)

@@ -138,7 +138,7 @@ def _finished(source: Source, tokens: list[Token], variables: Variables) -> ast.
     try:
         _parse(source, tokens, variables)
     except SqlError as error:
-        if error.place != unfinished.place:
+        if error.location != unfinished.location:
             raise
     raise unfinished
 

@@ -91,7 +91,7 @@ class CatalogState:
 
     @property
     def broken(self) -> dict[str, str]:
-        """What cannot be loaded or run in this process, by name, with the reason."""
+        """Return the names that cannot be loaded or run in this process, with the reason."""
         queries = [query for query in self.queries.values() if query.broken]
         return dict(self.catalog.missing) | {
             query.query_id: query.broken for query in queries if query.source not in self.catalog.missing

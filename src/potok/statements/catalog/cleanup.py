@@ -25,8 +25,8 @@ _PREFIX = "sql/left/"
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What one command leaves to remove. Topics include their ids, because a topic that was created again is another
-    one."""
+    """What one command leaves to remove. Topics are identified by their ids as well, because a topic may be created
+    again under the same name."""
 
     queries: tuple[str, ...] = ()
     topics: dict[str, str] = field(default_factory=dict)

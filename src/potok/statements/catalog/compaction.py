@@ -201,7 +201,7 @@ class _Keeping:
                 left += self._replayed.makes[thing.ended_by]
 
     def _keep_steer(self, number: int) -> None:
-        """A query that PAUSE ALL paused and that was resumed later needs the command that resumed it."""
+        """Keep the command that resumed a query after PAUSE ALL."""
         left = [number]
         while left:
             number = left.pop()

@@ -1,4 +1,4 @@
-"""Rows that a program keeps, as columns of SQL: no statement declared them, and a cell holds data of Python's."""
+"""Expose the state of programs as SQL columns: no statement declares them, and a cell holds Python data."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ KEY, VALUE = "KEY", "VALUE"
 
 
 class NotOfItsType(StateError):
-    """A row that holds something else than its table says."""
+    """A row whose value does not match the declared type of its table."""
 
     def __init__(self, table: str, value: Any, type_: pa.DataType) -> None:
         super().__init__(
             f'table "{table}" holds {value!r}, but statements expect {type_name(type_)}'[:300],
-            hint="declare what it holds, in Faust's style: app.Table(..., key_type=str, value_type=float)",
+            hint="declare the types of the table, in Faust: app.Table(..., key_type=str, value_type=float)",
         )
 
 
 def sql_name(name: str) -> str:
-    """`high-value-orders` is HIGH_VALUE_ORDERS."""
+    """Return a name as a SQL identifier: `high-value-orders` is HIGH_VALUE_ORDERS."""
     return "".join(letter if letter.isalnum() else "_" for letter in name).upper()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredValue:
-    """Data of a cell as a value of SQL."""
+    """Converts data of a cell to a SQL value."""
 
     table: str
     type: pa.DataType
@@ -47,7 +47,7 @@ class StoredValue:
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """Data of cells as the columns of a table: the fields of a record, or one column with the value itself."""
+    """Converts data of cells to the columns of a table: the fields of a record, or one column with the value itself."""
 
     table: str
     fields: tuple[tuple[str, pa.DataType], ...]
@@ -62,7 +62,7 @@ class StoredRow:
 
 
 def as_json(value: Any) -> dict[str, Any]:
-    """The one column of a table whose values have no declared type: JSON text."""
+    """Return the only column of a table whose values have no declared type, as JSON text."""
     return {VALUE: None if value is None else json_text(value)}
 
 
@@ -78,7 +78,8 @@ def same_key(key: Any) -> tuple[Any, ...]:
 
 
 def any_key(key: Any) -> tuple[Any, ...]:
-    """The keys that a text may stand for, where a table may have keys of any kind: itself, or what it is as JSON."""
+    """Return the keys that a text may represent in a table with keys of any type: the text itself, or its JSON
+    value."""
     try:
         return (key, orjson.loads(key)) if isinstance(key, str) else (key,)
     except orjson.JSONDecodeError:

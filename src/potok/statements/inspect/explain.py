@@ -42,7 +42,7 @@ def explain(database: Database, statement: ast.Explain) -> Rows:
             return _steps(_pushed(database, query), [("Type", "PUSH"), ("Statement", show_statement(explained))])
         case ast.CreateAs() | ast.InsertSelect() | ast.CreateSource():
             return _persistent(database, explained)
-    hint = "EXPLAIN is for SELECT, CREATE ... AS SELECT, INSERT INTO ... SELECT, or the id of a query"
+    hint = "EXPLAIN accepts SELECT, CREATE ... AS SELECT, INSERT INTO ... SELECT, or the id of a query"
     raise Refused("there is no query to explain", hint=hint, location=statement.at)
 
 

@@ -50,7 +50,7 @@ def plan_of(database: Database, query: ast.Select) -> list[Access]:
     if query.order_by:
         found.append(Access("order by", "sort", ", ".join(show(item.expression) for item in query.order_by)))
     if query.limit is not None:
-        early = "the reading ends with it" if plan.streams_rows else "all rows are read before it"
+        early = "stops reading" if plan.streams_rows else "after all rows are read"
         found.append(Access("limit", "limit", str(query.limit), early))
     return found
 

@@ -116,7 +116,7 @@ class _Pull:
                 self.warnings.append(f"query {name} is not running and is {records} behind; run it with potok serve")
 
     def _rows(self, snapshots: Mapping[str, Snapshot], ends: Ends) -> Frame:
-        """May run more than once if the tables change meanwhile."""
+        """Return the rows of one source. May run more than once if the tables change meanwhile."""
         plan = self._plan
         settle(0)
         if plan.streams_rows:

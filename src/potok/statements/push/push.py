@@ -77,7 +77,7 @@ def start_push(database: Database, query: ast.Select, properties: Properties, te
 
 
 def start_print(database: Database, statement: ast.Print) -> Push:
-    """Start to print the records of a topic, one line each."""
+    """Start printing the records of a topic, one line each."""
     broker, topic = database.broker, statement.topic
     if not broker.has_topic(topic):
         known = broker.topics()

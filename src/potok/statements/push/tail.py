@@ -305,7 +305,7 @@ class Tail:
             pause.wait(LOOK_S)
 
     def _look_one_by_one(self, topics: Iterable[str], error: PotokError) -> None:
-        """An error of a topic only affects its subscriptions."""
+        """Read topic by topic, so that an error of a topic affects only its own subscriptions."""
         for topic in topics:
             try:
                 self._look([topic])

@@ -29,7 +29,7 @@ class PushFailed(QueryError):
     """The topology of a push query failed."""
 
     def __init__(self, error: str) -> None:
-        super().__init__(f"the query failed: {error}", hint="fix what the error names, and send the query again")
+        super().__init__(f"the query failed: {error}", hint="correct the error, and send the query again")
 
 
 def transient_name(query_id: str) -> str:

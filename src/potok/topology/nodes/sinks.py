@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from potok.duration import show_ms
+from potok.events.write import EventWriting
 from potok.expressions.function import Function
-from potok.patterns.events.write import EventWriting
 from potok.sinks.guarantee import Guarantee
 from potok.topology.nodes.node import Node
 

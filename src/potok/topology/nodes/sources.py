@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from potok.events.event_type import EventTypes
 from potok.expressions.function import Function
-from potok.patterns.events.event_type import EventTypes
 from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.retention import FOREVER, Lifetime

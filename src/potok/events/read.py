@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from potok.patterns.events.envelope import BadEnvelope, Envelope, data_object
-from potok.patterns.events.event_type import TYPE_FIELD, EventType, EventTypes, upcasted
-from potok.patterns.events.kafka_binding import own_headers, read_record
+from potok.events.envelope import BadEnvelope, Envelope, data_object
+from potok.events.event_type import TYPE_FIELD, EventType, EventTypes, upcasted
+from potok.events.kafka_binding import own_headers, read_record
 from potok.records.conversion.convert import Reading, spelled
 from potok.records.conversion.fit import fit
 

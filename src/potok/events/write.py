@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from potok.patterns.events.envelope import VERSION, Envelope, write_dictionary, write_structured
-from potok.patterns.events.event_type import TYPE_FIELD, EventType
-from potok.patterns.events.kafka_binding import CONTENT_TYPE, STRUCTURED, binary_headers
-from potok.patterns.events.read import CAUSE, CORRELATION
+from potok.events.envelope import VERSION, Envelope, write_dictionary, write_structured
+from potok.events.event_type import TYPE_FIELD, EventType
+from potok.events.kafka_binding import CONTENT_TYPE, STRUCTURED, binary_headers
+from potok.events.read import CAUSE, CORRELATION
 from potok.records.formats.registry import format_named
 from potok.records.rows import column_of, rows_of
 

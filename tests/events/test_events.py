@@ -10,10 +10,10 @@ import pytest
 
 import potok
 from potok.errors import TopologyError
+from potok.events.event_type import event_types
+from potok.events.read import read_events
+from potok.events.write import EventWriting, write_events
 from potok.log.broker import HEADERS
-from potok.patterns.events.event_type import event_types
-from potok.patterns.events.read import read_events
-from potok.patterns.events.write import EventWriting, write_events
 from potok.testing import TestDriver
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from potok.patterns.events.envelope import BadEnvelope, Envelope, checked, read_dictionary, read_structured
+from potok.events.envelope import BadEnvelope, Envelope, checked, read_dictionary, read_structured
 
 STRUCTURED = "application/cloudevents+json"
 PREFIX = "application/cloudevents"

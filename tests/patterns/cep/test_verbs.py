@@ -1,0 +1,135 @@
+"""Each verb of a pattern takes the records that Flink CEP takes."""
+
+from __future__ import annotations
+
+from potok.patterns import cep
+from tests.patterns.cep.matching import kind, matched, matches
+
+a, b, c = kind("a"), kind("b"), kind("c")
+
+
+def test_next_takes_only_the_very_next_record() -> None:
+    assert matches(a.next(b), "a b a c b") == ["a1 b2"]
+
+
+def test_followed_by_skips_other_records() -> None:
+    assert matches(a.followed_by(b), "a c b b") == ["a1 b3"]
+
+
+def test_followed_by_any_also_takes_later_records() -> None:
+    assert matches(a.followed_by_any(b), "a c b b") == ["a1 b3", "a1 b4"]
+
+
+def test_not_next_rejects_the_very_next_record_alone() -> None:
+    assert matches(a.not_next(c).followed_by(b), "a c b a b c") == ["a4 b5"]
+
+
+def test_not_followed_by_rejects_a_record_anywhere_between() -> None:
+    assert matches(a.not_followed_by(c).followed_by(b), "a d c b a d b") == ["a5 b7"]
+
+
+def test_not_followed_by_at_the_end_matches_when_the_time_is_over() -> None:
+    found = matched(a.not_followed_by(b).within("10 ms"), "a@1 c@5 a@20 b@25")
+    assert found.matches == ["a1"]
+    assert found.timeouts == []
+
+
+def test_one_or_more_repeats_with_other_records_between() -> None:
+    pattern = a.followed_by_any(b.one_or_more()).followed_by(c).within(100)
+    assert sorted(matches(pattern, "a b d b d b c")) == [
+        "a1 b2 b4 b6 c7",
+        "a1 b2 b4 c7",
+        "a1 b2 c7",
+        "a1 b4 b6 c7",
+        "a1 b4 c7",
+        "a1 b6 c7",
+    ]
+
+
+def test_consecutive_repetitions_are_adjacent() -> None:
+    pattern = a.followed_by_any(b.one_or_more().consecutive()).followed_by(c)
+    assert sorted(matches(pattern, "a b d b d b c")) == ["a1 b2 c7", "a1 b4 c7", "a1 b6 c7"]
+
+
+def test_allow_combinations_skips_repetitions() -> None:
+    assert matches(a.times(2), "a a a") == ["a1 a2", "a2 a3"]
+    assert sorted(matches(a.times(2).allow_combinations(), "a a a")) == ["a1 a2", "a1 a3", "a2 a3"]
+
+
+def test_times_repeats_an_exact_number_of_times() -> None:
+    assert matches(a.times(2), "a c a") == ["a1 a3"]
+    assert matches(a.times(2).consecutive(), "a c a a") == ["a3 a4"]
+
+
+def test_times_with_two_numbers_matches_each_of_them() -> None:
+    assert sorted(matches(a.times(1, 2).followed_by(b), "a a b")) == ["a1 a2 b3", "a1 b3", "a2 b3"]
+
+
+def test_times_or_more_has_a_lower_bound() -> None:
+    pattern = a.times_or_more(2).consecutive().next(b)
+    assert matches(pattern, "a b a a a b") == ["a3 a4 a5 b6", "a4 a5 b6"]
+
+
+def test_optional_parts_may_be_missing() -> None:
+    pattern = a.next(b.optional()).next(c)
+    assert matches(pattern, "a c a b c") == ["a1 c2", "a3 b4 c5"]
+
+
+def test_a_greedy_repetition_keeps_a_record_that_fits_what_follows() -> None:
+    first, last = kind("ax", variable="first"), kind("cx", variable="last")
+    every = first.one_or_more().followed_by(last).within(100)
+    greedy = first.one_or_more().greedy().followed_by(last).within(100)
+    assert "a1 x2" in matches(every, "a x c")
+    assert matches(greedy, "a x c") == ["a1 x2 c3", "x2 c3"]
+
+
+def test_a_reluctant_repetition_leaves_a_record_that_fits_what_follows() -> None:
+    first, last = kind("ax", variable="first"), kind("cx", variable="last")
+    reluctant = first.one_or_more().reluctant().followed_by(last).within(100)
+    assert matches(reluctant, "a x c", after="skip_past_last") == ["a1 x2"]
+
+
+def test_until_ends_a_repetition() -> None:
+    pattern = a.one_or_more().until(lambda e: e["kind"] == "b")
+    assert sorted(matches(pattern, "a c a b a")) == ["a1", "a1 a3", "a3", "a5"]
+
+
+def test_a_group_is_repeated_as_a_whole() -> None:
+    assert matches(cep.group(a.next(b)).times(2).consecutive(), "a b a b a") == ["a1 b2 a3 b4"]
+
+
+def test_alternatives_and_permutations() -> None:
+    assert matches((a | b).next(c), "a c b c") == ["a1 c2", "b3 c4"]
+    assert matches(cep.permute(a, b, c), "c d a b") == ["c1 a3 b4"]
+
+
+def test_within_is_exclusive_and_what_had_matched_is_a_timeout() -> None:
+    found = matched(a.followed_by(b).within("10 ms"), "a@1 b@10 a@20 b@30")
+    assert found.matches == ["a1 b10"]
+    assert found.timeouts == ["a20"]
+
+
+def test_a_match_that_was_found_is_no_timeout() -> None:
+    found = matched(a.followed_by(b.times_or_more(1)).within("10 ms"), "a@1 b@2", after="skip_past_last")
+    assert (found.matches, found.timeouts) == (["a1 b2"], [])
+
+
+def test_after_a_match_the_next_one_begins_where_the_option_says() -> None:
+    pattern, text = b.one_or_more().consecutive().next(c), "b b b c"
+    every = ["b1 b2 b3 c4", "b2 b3 c4", "b3 c4"]
+    assert matches(pattern, text) == every
+    assert matches(pattern, text, after="skip_to_next") == every
+    assert matches(pattern, text, after="skip_past_last") == every[:1]
+    assert matches(pattern, text, after="skip_to_first(b)") == every
+    assert matches(pattern, text, after="skip_to_last(b)") == [every[0], every[2]]
+
+
+def test_text_prefers_the_longest_repetition_and_then_skips_past_the_match() -> None:
+    conditions = {"a": a, "b": b}
+    assert matches(cep.pattern("a+ b?", **conditions), "a a b a") == ["a1 a2 b3"]
+    assert matches(cep.pattern("a+? b??", **conditions), "a a b") == ["a1", "a2"]
+
+
+def test_a_condition_reads_the_match_so_far() -> None:
+    later = cep.event("later", lambda e, m: e["at"] >= m["a"].first["at"] + 2 * len(m.a))
+    assert matches(a.times(2).followed_by(later), "a a a c c c", after="skip_past_last") == ["a1 a2 c5"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from potok.errors import Location, TopologyError
-from potok.patterns.events.event_type import EventType, declared_schema_of, event_type
+from potok.events.event_type import EventType, declared_schema_of, event_type
 from potok.patterns.sagas.declare import SAGA_MARK, Emit, Retry, SagaDeclaration, Send, StepDeclaration, Together
 
 ENDS = {"done": "completed", "completed": "completed", "aborted": "aborted", "stuck": "stuck"}

@@ -116,9 +116,7 @@ def step(
         raise TopologyError("a step without undo= is not compensated", hint="pass undo=RefundPayment", at=at)
     if undo_failed is not None and undone is None:
         raise TopologyError("undo_failed= needs undone=", hint="pass the event that completes the compensation", at=at)
-    return StepDeclaration(
-        send, ok, failed, undo, undone, undo_failed, timeout_ms, retry or Retry(0, 0), pivot, at
-    )
+    return StepDeclaration(send, ok, failed, undo, undone, undo_failed, timeout_ms, retry or Retry(0, 0), pivot, at)
 
 
 def together(*steps: StepDeclaration) -> Together:

@@ -212,7 +212,7 @@ class _Compiler:
             if not isinstance(item, Emit):
                 continue
             end = item.when or ENDS.get(name)
-            if end not in ENDS.values():
+            if end is None or end not in ENDS.values():
                 hint = 'name it done, aborted or stuck, or pass when="completed"'
                 raise TopologyError(f'it is not clear when "{name}" is emitted', hint=hint)
             if end != "completed":

@@ -43,6 +43,8 @@ def read_events(values: pa.Array, headers: pa.Array, types: EventTypes) -> ReadE
         try:
             event = read_record(value, own, types.envelope)
             event.time_ms  # noqa: B018 - raises if it is bad
+            if types.selects and event.type not in known:
+                continue
             found += [(row, event, known[event.type], data) for data in _data(event, known)]
         except ValueError as error:
             errors[row] = str(error)

@@ -68,6 +68,7 @@ class SagaDeclaration:
     version: int
     missing: str
     clock: str
+    keep_ms: int | None
     at: Location | None
 
 
@@ -151,6 +152,7 @@ def saga(
     version: int = 1,
     missing: Missing = "dead_letter",
     clock: Clock = "wall",
+    keep: Duration | None = None,
 ) -> Callable[[C], C]:
     """Declare a class of steps as a saga.
 
@@ -165,6 +167,8 @@ def saga(
         version: The version of the definition. Instances keep the one they began with.
         missing: What becomes of an event whose instance does not exist: `dead_letter`, `ignore`, or `start`.
         clock: The clock of timeouts and retries: `wall`, or `event` for event time.
+        keep: How long instances are kept after their end, so that duplicates and stragglers are recognised; forever
+            by default.
     """
     at = Location.of_caller()
     if not name or version < 1:
@@ -174,9 +178,10 @@ def saga(
         raise TopologyError(f'missing="{missing}" is unknown', hint="use dead_letter, ignore or start", at=at)
     if clock not in ("wall", "event"):
         raise TopologyError(f'clock="{clock}" is unknown', hint="use wall or event", at=at)
+    keep_ms = None if keep is None else to_ms(keep)
 
     def mark(cls: C) -> C:
-        setattr(cls, SAGA_MARK, SagaDeclaration(name, by, starts, version, missing, clock, at))
+        setattr(cls, SAGA_MARK, SagaDeclaration(name, by, starts, version, missing, clock, keep_ms, at))
         return cls
 
     return mark

@@ -21,10 +21,14 @@ class Message:
 
     type: str
     fields: tuple[str, ...]
+    required: tuple[str, ...] = ()
     function: Callable[[Any], Any] | None = None
 
     def make(self, data: Mapping[str, Any]) -> dict[str, Any]:
         if self.function is None:
+            missing = [name for name in self.required if name not in data]
+            if missing:
+                raise ValueError(f'"{self.type}" needs the field "{missing[0]}", which no event of the instance had')
             return {name: data[name] for name in self.fields if name in data}
         made = self.function(Data(data))
         if not dataclasses.is_dataclass(made) or isinstance(made, type) or message_type(type(made)).name != self.type:
@@ -65,7 +69,7 @@ class Definition:
     version: int
     missing: str
     clock: str
-    start: str
+    starts: tuple[str, ...]
     steps: tuple[SagaStep, ...]
     roles: dict[str, tuple[str, str]]
     emits: dict[str, Message]
@@ -74,6 +78,12 @@ class Definition:
     reads: tuple[EventType, ...] = ()
     sends: tuple[EventType, ...] = ()
     emitted: tuple[EventType, ...] = ()
+    keep_ms: int | None = None
+    """How long an instance is kept after its end; forever if None."""
+    watches: bool = False
+    """Others exchange the events: nothing is sent."""
+    waits_for_end: bool = False
+    """Events say that the saga has ended, and not its last step."""
 
     def step(self, name: str) -> SagaStep:
         return next(one for one in self.steps if one.name == name)
@@ -128,7 +138,7 @@ class _Compiler:
             said.version,
             said.missing,
             said.clock,
-            start.name,
+            (start.name,),
             tuple(steps),
             self._roles,
             emits,
@@ -136,6 +146,7 @@ class _Compiler:
             tuple(self._reads.values()),
             tuple(self._sends.values()),
             tuple(self._emitted.values()),
+            said.keep_ms,
         )
 
     def _groups(self) -> list[dict[str, StepDeclaration]]:
@@ -193,18 +204,18 @@ class _Compiler:
         same = known.setdefault(type_.name, type_)
         if same.schema.arrow != type_.schema.arrow:
             raise TopologyError(f'two classes declare the message "{type_.name}"', hint="give them two names", at=at)
+        required = tuple(
+            one.name
+            for one in dataclasses.fields(cls)
+            if one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
+        )
         if function is None:
-            required = [
-                one.name
-                for one in dataclasses.fields(cls)
-                if one.default is dataclasses.MISSING and one.default_factory is dataclasses.MISSING
-            ]
             for name in required:
                 if name not in self._known:
                     hint = f"add it to an earlier event, or pass a function: def make(data) -> {cls.__name__}"
                     text = f'{where}: no earlier event has the field "{name}" of {cls.__name__}'
                     raise TopologyError(text, hint=hint, at=at)
-        return Message(type_.name, _names(type_), function)
+        return Message(type_.name, _names(type_), required, function)
 
     def _emits(self) -> dict[str, Message]:
         found: dict[str, Message] = {}

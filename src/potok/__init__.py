@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
+    from potok.patterns.sagas.declare import emit, retry, saga, step, together
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
@@ -79,6 +80,11 @@ _HOMES = {
     "Queue": "potok.log.queues.queue",
     "event": "potok.events.event_type",
     "upcast": "potok.events.event_type",
+    "emit": "potok.patterns.sagas.declare",
+    "retry": "potok.patterns.sagas.declare",
+    "saga": "potok.patterns.sagas.declare",
+    "step": "potok.patterns.sagas.declare",
+    "together": "potok.patterns.sagas.declare",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -126,6 +132,7 @@ __all__ = [
     "TopologyError",
     "__version__",
     "days",
+    "emit",
     "event",
     "function",
     "functions",
@@ -137,11 +144,15 @@ __all__ = [
     "minutes",
     "open_broker",
     "open_tables",
+    "retry",
     "run",
+    "saga",
     "seconds",
     "session",
     "sliding",
     "start",
+    "step",
+    "together",
     "tumbling",
     "until_window_closes",
     "upcast",

@@ -11,7 +11,7 @@ from architecture.tree import ROOT, imports
 FLOORS = (
     {"redact"},
     {"errors", "version"},
-    {"checksum", "clock", "duration", "extras", "java_runtime", "machine", "permissions", "retry"},
+    {"checksum", "clock", "duration", "extras", "java_runtime", "machine", "permissions", "retry_policy"},
     {"settings"},
     {"compat"},
     {"records"},
@@ -19,7 +19,8 @@ FLOORS = (
     {"events"},
     {"metadata", "sinks"},
     {"topology", "state", "log"},
-    {"dsl", "sql", "operators", "patterns"},
+    {"patterns"},
+    {"dsl", "sql", "operators"},
     {"snapshots"},
     {"dead_letters"},
     {"runtime"},

@@ -18,7 +18,7 @@ from potok.backends.state_url import StoreUnreachable, Where
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Several attempts without pauses."""
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.0)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.0)
     monkeypatch.setattr("redis.retry.sleep", lambda _: None)
     connection._away.clear()
     yield

@@ -59,7 +59,7 @@ class Endpoint:
 def test_an_endpoint_that_answers_503_and_then_200_gets_every_record_once(
     tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch, brief_ms: int
 ) -> None:
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.002)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.002)
     monkeypatch.setattr("potok.sinks.http.writer.BRIEFLY_MS", brief_ms)
     endpoint = Endpoint()
     site.answer = endpoint.answer
@@ -130,7 +130,7 @@ def test_a_disk_that_is_away_or_full_for_a_while_gets_every_record_once(
     guarantee: Any,
     away: Callable[[Path], AbstractContextManager[Disk]],
 ) -> None:
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.002)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.002)
     with away(tmp_path) as disk:
         path = str(disk.path)
         waited_for = run(tmp_path, lambda numbers: numbers.to_files(path, guarantee=guarantee), disk)
@@ -144,7 +144,7 @@ def test_a_disk_that_is_away_or_full_for_a_while_gets_every_record_once(
 def test_a_disk_that_goes_away_before_files_get_their_names_gets_every_record_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarantee: Any
 ) -> None:
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.002)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.002)
     accept, tried = FilesWriter._give_names, list[int]()
 
     def at_the_last_moment(sink_writer: FilesWriter, parts: Any) -> None:

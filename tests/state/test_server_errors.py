@@ -45,7 +45,7 @@ USES: dict[str, Use] = {
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.0)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.0)
     monkeypatch.setattr("redis.retry.sleep", lambda _: None)
     monkeypatch.setattr(connections, "BRIEFLY_MS", 1)
     redis_connection._away.clear()

@@ -16,7 +16,7 @@ from redis.retry import Retry
 from potok.backends.state_url import StoreNotWritable, StoreUnreachable, Where
 from potok.errors import StateError
 from potok.redact import safe_cause
-from potok.retry import FIRST_S, MOST_S
+from potok.retry_policy import FIRST_S, MOST_S
 
 TRIES = 4
 CONNECT_S = 2.0
@@ -40,7 +40,7 @@ class StateMayVanish(StateError):
 
 
 class Tries(Retry):
-    """Retry a command a few times, with the pauses of `potok.retry`.
+    """Retry a command a few times, with the pauses of `potok.retry_policy`.
 
     A server that was unavailable at the last call is tried once: the caller retries, and must not delay work that
     does not need this server.

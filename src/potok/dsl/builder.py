@@ -13,12 +13,14 @@ from potok.dsl.grouping.grouped_table import GroupedTable
 from potok.dsl.grouping.matched_stream import MatchedStream
 from potok.dsl.handle import Declared, K, V
 from potok.dsl.processed_stream import ProcessedStream
+from potok.dsl.sagas import SagaHandle, add_saga
 from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.stream import Stream
 from potok.dsl.table import GlobalTable, Table
 from potok.dsl.time_to_live import TtlClock, lifetime_of
 from potok.dsl.unused_builder import expect_use, used
 from potok.duration import Duration
+from potok.events.write import EnvelopeName
 from potok.topology.describe import DescribeForm, describe
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import infer
@@ -159,6 +161,36 @@ class StreamsBuilder(Spelling):
         )
         self._graph.add(node)
         return Stream(self._graph, node)
+
+    def saga(
+        self,
+        saga: Any,
+        *,
+        events: str | Sequence[str],
+        commands: str | None = None,
+        emits: str | None = None,
+        earlier: Sequence[Any] = (),
+        envelope: EnvelopeName = "cloudevents",
+        grace: Duration = 0,
+    ) -> SagaHandle:
+        """Run a saga: send its commands, follow the events that answer them, and compensate what has to be undone.
+
+        >>> checkout = builder.saga(Checkout, events=["order-events", "payment-events"], commands="checkout-commands")
+
+        Commands and events have the header `idempotency-key`: saga, instance, step and attempt. Operators control
+        instances through the topic `NAME-control`.
+
+        Args:
+            saga: A class declared with `@potok.saga`.
+            events: The topics of the events. Events of types that the saga does not know are ignored.
+            commands: The topic of the commands.
+            emits: The topic of the events of `potok.emit`; by default the first topic of `events`.
+            earlier: Earlier versions of the saga, for instances that began with them.
+            envelope: The envelope of commands and events that are written.
+            grace: With `clock="event"`, how far an event may be behind the stream time of its partition.
+        """
+        topics = [events] if isinstance(events, str) else list(events)
+        return add_saga(self._graph, saga, topics, commands, emits, earlier, envelope, grace, calling_location())
 
     @overload
     def table(self, topic: str, *, value: type[V], **options: Unpack[TableOptions]) -> Table[str, V]: ...

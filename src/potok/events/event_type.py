@@ -35,10 +35,13 @@ class EventType:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EventTypes:
-    """The event types of one topic, and the envelope they are read from: `any`, `cloudevents` or `dictionary`."""
+    """The event types of one topic, and the envelope they are read from: `any`, `cloudevents` or `dictionary`. Events
+    of other types are dead letters, or not read at all if `selects`.
+    """
 
     types: tuple[EventType, ...]
     envelope: str = "any"
+    selects: bool = False
 
     @property
     def schema(self) -> Schema:

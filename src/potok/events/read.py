@@ -44,6 +44,8 @@ def read_events(values: pa.Array, headers: pa.Array, types: EventTypes) -> ReadE
     for row, (value, own) in enumerate(zip(values.to_pylist(), listed, strict=True)):
         try:
             event = read_record(value, own, types.envelope)
+            if types.selects and event.type not in known:
+                continue
             found += [(row, event, known[event.type], data) for data in _data(event, known)]
         except ValueError as error:
             errors[row] = str(error)

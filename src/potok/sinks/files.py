@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from potok.errors import TopologyError
-from potok.retry import GIVE_UP_MS, Retry
+from potok.retry_policy import GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken, may_pass
 from potok.sinks.file_formats import COMPRESSIONS, ending_of, write_json, write_parquet
 from potok.sinks.guarantee import Guarantee

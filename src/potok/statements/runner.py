@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from potok.errors import PotokError
-from potok.retry import Retry
+from potok.retry_policy import Retry
 from potok.statements.catalog.catalog_state import Wanted
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ from potok.topology.nodes import (
     Node,
     Ordered,
     Process,
+    Saga,
     Sink,
     StreamJoin,
     StreamSource,
@@ -81,6 +82,8 @@ def detail_of(node: Node) -> str:
         details = f"value {node.value}; time: {node.timestamps.text}"
         lifetime = str(getattr(node, "lifetime", ""))
         return f"{details}; {lifetime}" if lifetime else details
+    if isinstance(node, Saga):
+        return node.detail
     if isinstance(node, Process):
         stores = ", ".join(f"{name} ({store})" for name, store in node.stores)
         outputs = ", ".join(name for name, _ in node.channels)

@@ -46,7 +46,14 @@ class ProcessorContext(Protocol):
     @property
     def headers(self) -> tuple[tuple[str, bytes], ...]: ...
 
-    def forward(self, value: Any, key: Any = None, timestamp: int | None = None, to: str | None = None) -> None:
+    def forward(
+        self,
+        value: Any,
+        key: Any = None,
+        timestamp: int | None = None,
+        to: str | None = None,
+        headers: Mapping[str, bytes] | None = None,
+    ) -> None:
         """Emit a copy of a value.
 
         Args:
@@ -54,7 +61,11 @@ class ProcessorContext(Protocol):
             key: Another key; the current one if left out.
             timestamp: Another event time, in milliseconds.
             to: The name of an output; the main one if left out.
+            headers: Headers instead of those of the record; what a timer emits has none of its own.
         """
+
+    def report_dead_letter(self, error: str) -> None:
+        """Write the record, or the timer, to the dead letters, and keep everything that the call stored and sent."""
 
     def schedule(
         self, at: int | None = None, *, after: Duration | None = None, name: str = "", clock: TimerClock = "event"

@@ -198,7 +198,7 @@ def test_a_transaction_that_fails_is_undone_and_tried_again(
         KafkaError(KafkaError._TIMED_OUT, retriable=True),
         KafkaError(KafkaError._FATAL, fatal=True),
     ]
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.0)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.0)
     flush = transactions.Delivery
 
     def failing(count: int) -> transactions.Delivery:
@@ -236,7 +236,7 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
     out: KafkaBroker, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(out, query, 1, b"a")
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.0)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.0)
     patiently = transactions._patiently
     lost = [KafkaError(KafkaError._FATAL, "the answer is lost", fatal=True)]
 

@@ -13,7 +13,7 @@ import potok
 from potok import StreamsBuilder
 from potok.errors import LogError
 from potok.log.kafka.errors import KafkaUnreachable
-from potok.retry import MOST_S
+from potok.retry_policy import MOST_S
 from potok.runtime.queries.errors import NotFailed
 from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.lock import QueryTakenOver

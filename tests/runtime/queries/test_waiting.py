@@ -11,7 +11,7 @@ import pytest
 from potok import StreamsBuilder
 from potok.backends.state_url import StoreUnreachable
 from potok.log.kafka.errors import KafkaUnreachable
-from potok.retry import MOST_S, is_brief
+from potok.retry_policy import MOST_S, is_brief
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.lock import QueryTakenOver
@@ -269,7 +269,7 @@ def test_a_member_that_waits_can_be_removed_and_its_share_is_done_when_it_is_bac
 
 
 def test_all_members_wait_where_nothing_can_be_published(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("potok.retry.FIRST_S", 0.0)
+    monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.0)
     shared.add(counting("one"))
     shared.add(counting("two"))
     publish = shared.broker.publish

@@ -14,7 +14,7 @@ from potok.backends.postgres.arrays import Blobs, BlobsDumper
 from potok.backends.state_url import StoreNotWritable, StoreUnreachable, Where
 from potok.errors import StateError
 from potok.redact import safe_cause
-from potok.retry import BRIEFLY_MS, Retry
+from potok.retry_policy import BRIEFLY_MS, Retry
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]

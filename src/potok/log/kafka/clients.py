@@ -18,7 +18,7 @@ from potok.log.errors import BrokerClosed, InvalidName, KeylessRecord, TopicExis
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused, KafkaUnreachable, OptionError
 from potok.log.kafka.options import KafkaOptions
 from potok.redact import safe_cause
-from potok.retry import BRIEFLY_MS, Retry, is_brief
+from potok.retry_policy import BRIEFLY_MS, Retry, is_brief
 
 _logger = logging.getLogger(__name__)
 # Visible only if the program configures logging.

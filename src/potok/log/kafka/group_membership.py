@@ -15,7 +15,7 @@ from potok.log.consumer_groups import GroupDescription, GroupMember, Membership,
 from potok.log.errors import InvalidName, PartitionsMovedError
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused
-from potok.retry import Retry
+from potok.retry_policy import Retry
 
 _LOOK_SECONDS = 0.1
 _LONGEST_PAUSE_S = 0.2

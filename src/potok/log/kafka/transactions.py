@@ -17,7 +17,7 @@ from potok.log.kafka.errors import QueryFenced
 from potok.log.kafka.fences import PARTITION, TOPIC, Fence, Fences, fence_of, is_published
 from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.kafka.staged_rows import StagedRows
-from potok.retry import Retry
+from potok.retry_policy import Retry
 
 TIMEOUT_MS = 60_000
 """Kafka aborts a transaction that was not ended within this time."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from potok.duration import Duration, to_ms
@@ -34,6 +35,8 @@ class Forwarded(NamedTuple):
     value: Any
     timestamp: int
     stream_time: int
+    headers: tuple[tuple[str, bytes], ...] | None = None
+    """Instead of those of the input record."""
 
 
 class Context:
@@ -61,6 +64,7 @@ class Context:
         self.timers = KeyTimers()
         self.sent: list[Forwarded] = []
         self.stores: dict[str, Any] = {}
+        self.report = ""
 
     def at_record(self, row: int, timestamp: int, stream_time: int) -> None:
         self.row = self.turn = row
@@ -96,7 +100,14 @@ class Context:
             return ()
         return tuple((header["name"], header["value"]) for header in self._chunk.headers[self.row].as_py() or ())
 
-    def forward(self, value: Any, key: Any = None, timestamp: int | None = None, to: str | None = None) -> None:
+    def forward(
+        self,
+        value: Any,
+        key: Any = None,
+        timestamp: int | None = None,
+        to: str | None = None,
+        headers: Mapping[str, bytes] | None = None,
+    ) -> None:
         if key is not None and self._fixed_key:
             raise ValueError("process_values keeps the key; use process to forward under another key")
         channel = MAIN if to is None else self._channel(to)
@@ -110,8 +121,12 @@ class Context:
                 frozen(value),
                 self.timestamp if timestamp is None else instant_ms(timestamp),
                 self.stream_time,
+                None if headers is None else tuple(headers.items()),
             )
         )
+
+    def report_dead_letter(self, error: str) -> None:
+        self.report = error
 
     def _channel(self, name: str) -> int:
         if name not in self._channels:

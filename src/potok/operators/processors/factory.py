@@ -6,10 +6,10 @@ from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
 from potok.operators.processors.process import ProcessRecords
 from potok.operators.processors.time_ordered import OrderRecords
-from potok.topology.nodes import Channel, Ordered, Process, StoreTable
+from potok.topology.nodes import Channel, Ordered, Process, Saga, StoreTable
 
 
-@post_shuffle_of(Process)
+@post_shuffle_of(Process, Saga)
 def process(node: Process, shop: OperatorFactory) -> Operator:
     up = shop.step(node.upstream)
     clock_ms = shop.clock(node)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from potok.operators.aggregates.aggregates import change
 from potok.operators.core.call import python_rows
-from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, order_of
+from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, headers_of, order_of
 from potok.operators.core.record_order import WIDTH, of_turns
 from potok.operators.processors.context import MAIN, NO_ROW, SAME_KEY, Forwarded
 from potok.operators.processors.process_key import Outcome, Work
@@ -91,7 +91,7 @@ class Output:
             np.array([sent.timestamp for _, sent in items], np.int64),
             np.array([sent.stream_time for _, sent in items], np.int64),
             *self._positions(rows),
-            headers=self._headers(rows),
+            headers=self._headers(items, rows),
             order=self._order(items, rows == NO_ROW),
         )
 
@@ -130,10 +130,19 @@ class Output:
             self._chunk.offset, rows
         )
 
-    def _headers(self, rows: Ints) -> pa.Array | None:
-        if self._chunk is None or self._chunk.headers is None:
-            return None
-        return self._chunk.headers.take(pa.array(rows, mask=rows == NO_ROW))
+    def _headers(self, items: list[Item], rows: Ints) -> pa.Array | None:
+        taken = None
+        if self._chunk is not None and self._chunk.headers is not None:
+            taken = self._chunk.headers.take(pa.array(rows, mask=rows == NO_ROW))
+        if all(sent.headers is None for _, sent in items):
+            return taken
+        own = [None] * len(items) if taken is None else taken.to_pylist()
+        return headers_of(
+            [
+                known if sent.headers is None else [{"name": name, "value": value} for name, value in sent.headers]
+                for known, (_, sent) in zip(own, items, strict=True)
+            ]
+        )
 
 
 def _turn(item: Item) -> tuple[int, int]:

@@ -154,10 +154,13 @@ class KeyCalls:
             self._call(self._processor.on_timer, timer.at, timer)
 
     def _call(self, function: Callable[..., Any], subject: Any, timer: Timer | None = None) -> None:
+        self._ctx.report = ""
         if self._count < self._sure:
             self._take(function(self._key, subject, self._ctx))
         else:
             self._call_carefully(function, subject, timer)
+        if self._ctx.report:
+            self._fail(self._ctx.report, timer)
         self._count += 1
 
     def _call_carefully(self, function: Callable[..., Any], subject: Any, timer: Timer | None) -> None:
@@ -177,6 +180,7 @@ class KeyCalls:
             del ctx.sent[sent:]
             for store, data in zip(self._stores, self._safe, strict=True):
                 store.open(data)
+            ctx.report = ""
             self._fail(describe_error(error), timer)
         else:
             self._safe = cells

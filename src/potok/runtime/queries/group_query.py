@@ -15,7 +15,7 @@ from potok.clock import now_ms
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
 from potok.operators.core.dead_letters import ReasonCounts
-from potok.retry import Retry, brief_calls
+from potok.retry_policy import Retry, brief_calls
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.failure_cause import QueryFailed, cause_of

@@ -16,7 +16,7 @@ from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.log.start import Start
-from potok.retry import Retry
+from potok.retry_policy import Retry
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.failure_cause import QueryFailed, cause_of
 from potok.runtime.batches.group_batch import Committed, JointBatch

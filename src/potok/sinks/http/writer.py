@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from potok.retry import BRIEFLY_MS, GIVE_UP_MS, Retry
+from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.http.client import Answer, Client, Unanswered

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from potok.redact import safe_cause
-from potok.retry import BRIEFLY_MS, GIVE_UP_MS, Retry
+from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.postgres.columns import THERE

@@ -19,6 +19,7 @@ from potok.topology.nodes.keys import Repartition, SelectKey
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.patterns import Match, Timeouts
 from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
+from potok.topology.nodes.sagas import Saga
 from potok.topology.nodes.sinks import Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps
 from potok.topology.nodes.stateless import (
@@ -76,6 +77,7 @@ __all__ = [
     "Peek",
     "Process",
     "Repartition",
+    "Saga",
     "SelectKey",
     "Serde",
     "Session",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.retry import MOST_S, Retry, brief_calls, is_brief
+from potok.retry_policy import MOST_S, Retry, brief_calls, is_brief
 
 
 class Clock(threading.Event):
@@ -31,7 +31,7 @@ class Clock(threading.Event):
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     module: Any = clock
-    monkeypatch.setattr("potok.retry.time", module)
+    monkeypatch.setattr("potok.retry_policy.time", module)
     return clock
 
 

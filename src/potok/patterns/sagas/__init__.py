@@ -1,0 +1,1 @@
+"""Sagas: long-running transactions as steps with compensations."""

@@ -1,0 +1,100 @@
+"""The state of one saga instance: plain data that is stored in a cell and shown to readers as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+RUNNING, ABORTING, STUCK, COMPLETED, ABORTED = "running", "aborting", "stuck", "completed", "aborted"
+STATES = (RUNNING, ABORTING, STUCK, COMPLETED, ABORTED)
+ENDED = (COMPLETED, ABORTED)
+
+LONGEST_HISTORY = 200
+"""The entries of a history; older ones are removed."""
+
+Instance = dict[str, Any]
+"""`saga`, `version`, `state`, `group`, `data`, `steps` by name, `done` in the order of completion, `undo` (what is left
+to be compensated, last first), `timers` by name, `history`, `reason`, `correlation`, and when it began and changed."""
+
+
+class Port(Protocol):
+    """What a saga does to the world: all of it commits with the record or the timer that led to it."""
+
+    at: int
+    cause: str
+    """The id of the event, if there is one."""
+
+    def send(self, message: str, data: Mapping[str, Any], key: str) -> None:
+        """Send a command under an idempotency key."""
+
+    def emit(self, message: str, data: Mapping[str, Any], key: str) -> None: ...
+
+    def schedule(self, name: str, after_ms: int) -> int:
+        """Set a timer and return its time."""
+
+    def cancel(self, name: str) -> None: ...
+
+    def stuck(self, text: str) -> None:
+        """Report that an operator has to decide."""
+
+
+def begin(saga: str, version: int, data: Mapping[str, Any], port: Port, correlation: str) -> Instance:
+    """Return an instance that has just begun."""
+    return {
+        "saga": saga,
+        "version": version,
+        "state": RUNNING,
+        "group": -1,
+        "reason": None,
+        "correlation": correlation,
+        "started_at": port.at,
+        "changed_at": port.at,
+        "data": dict(data),
+        "steps": {},
+        "done": [],
+        "undo": [],
+        "timers": {},
+        "history": [],
+    }
+
+
+def note(instance: Instance, port: Port, what: str, step: str = "", **more: Any) -> None:
+    """Add an entry to the history."""
+    entry: dict[str, Any] = {"at": port.at, "what": what}
+    if step:
+        entry["step"] = step
+    if port.cause:
+        entry["event_id"] = port.cause
+    history = instance["history"]
+    history.append(entry | more)
+    del history[:-LONGEST_HISTORY]
+    instance["changed_at"] = port.at
+
+
+def set_timer(instance: Instance, port: Port, name: str, after_ms: int) -> None:
+    """Set a timer, in place of an earlier one with its name."""
+    clear_timer(instance, port, name)
+    instance["timers"][name] = port.schedule(name, after_ms)
+
+
+def clear_timer(instance: Instance, port: Port, name: str) -> None:
+    if instance["timers"].pop(name, None) is not None:
+        port.cancel(name)
+
+
+def summary(instance: Instance) -> dict[str, Any]:
+    """Return what a list of instances shows."""
+    timers = instance["timers"]
+    steps = [name for name, one in instance["steps"].items() if one["state"] in ACTIVE]
+    return {
+        "version": instance["version"],
+        "steps": steps,
+        "reason": instance["reason"],
+        "started_at": instance["started_at"],
+        "changed_at": instance["changed_at"],
+        "next_timer": min(timers.values(), default=None),
+    }
+
+
+ACTIVE = ("waiting", "retrying", "undoing", "undo_retrying", "stuck", "undo_stuck")
+"""States of a step that something is expected of."""

@@ -39,7 +39,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    for module in ("clock", "retry", "runtime.queries.group_query"):
+    for module in ("clock", "retry_policy", "runtime.queries.group_query"):
         monkeypatch.setattr(f"potok.{module}.time", found)
     return found
 

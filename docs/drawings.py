@@ -259,6 +259,39 @@ def rooms() -> Diagram:
     return d
 
 
+def anti_fraud() -> Diagram:
+    d = Diagram("Payments, three rules, and the decisions", 230)
+    d.box(10, 85, 120, 50, "payments", "topic, key: card")
+    rules = (
+        ("card testing", "pattern: small{3,} large within 10 min"),
+        ("impossible travel", "pattern: here elsewhere within 30 min"),
+        ("too frequent", "window: more than 5 in a minute"),
+    )
+    for number, (name, rule) in enumerate(rules):
+        y = 10 + 72 * number
+        d.box(185, y, 250, 56, name, rule)
+        d.arrow(130, 110, 183, y + 28)
+        d.arrow(435, y + 28, 493, 110)
+    d.box(495, 85, 90, 50, "decisions", "topic")
+    d.arrow(585, 110, 623, 110)
+    d.box(625, 85, 85, 50, "cards", "table", kind="over")
+    return d
+
+
+def dynamic_pricing() -> Diagram:
+    d = Diagram("Demand per minute, joined with supply, makes prices", 160)
+    d.box(10, 20, 130, 50, "ride-requests", "topic, key: zone")
+    d.box(10, 95, 130, 50, "free-drivers", "table, key: zone", kind="over")
+    d.box(190, 20, 170, 50, "demand", "requests in each minute")
+    d.box(410, 55, 120, 50, "left join", "requests / free")
+    d.box(580, 55, 130, 50, "prices", "table, pushed", kind="over")
+    d.arrow(140, 45, 188, 45)
+    d.arrow(360, 45, 408, 75)
+    d.arrow(140, 120, 408, 90)
+    d.arrow(530, 80, 578, 80)
+    return d
+
+
 def _five(d: Drawing, row: float, late_at: int) -> None:
     d.label(row + 0.3, "records")
     for index, second in enumerate((1, 4, 12, 9, 31)):
@@ -274,6 +307,8 @@ PICTURES = {
     "clock": clock,
     "batch": batch,
     "rooms": rooms,
+    "../examples/anti_fraud/topology": anti_fraud,
+    "../examples/dynamic_pricing/topology": dynamic_pricing,
 }
 
 if __name__ == "__main__":

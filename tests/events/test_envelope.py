@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -175,10 +176,9 @@ def _utf8(name: str) -> bool:
 def test_a_hostile_request_is_events_or_an_error(headers: list[tuple[bytes, bytes]], body: bytes) -> None:
     for kind in (b"application/cloudevents+json", b"application/cloudevents-batch+json", b"text/plain"):
         for more in ([], [(b"ce-id", b"%ff"), (b"ce-specversion", b"1.0")]):
-            try:
-                read_request([*headers, *more, (b"content-type", kind)], body)
-            except (BadEnvelope, UnknownMediaType) as error:
-                assert str(error)
+            with contextlib.suppress(BadEnvelope, UnknownMediaType):
+                for event in read_request([*headers, *more, (b"content-type", kind)], body):
+                    assert event.envelope.attributes["id"]
 
 
 def test_deep_and_long_records_are_errors_not_crashes() -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import orjson
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracle.decode import Undecodable
+from tests.oracle.events import event_id, events_in
+from tests.oracle.records import Input
 
 import potok
 from hostile import explored
 from potok.testing import TestDriver
-from tests.oracle.decode import Undecodable
-from tests.oracle.events import event_id, events_in
-from tests.oracle.records import Input
 
 
 @potok.event("promise.moved", version=3)
@@ -58,9 +58,7 @@ def _records(draw: st.DrawFn) -> tuple[int, Input]:
 def build() -> potok.StreamsBuilder:
     builder = potok.StreamsBuilder("promise")
     events = builder.events("moves", types=[Moved], envelope="cloudevents")
-    events.flat_map_values(lambda v: [v, v] if v["amount"] > 3 else [v]).to(
-        "out", envelope="cloudevents", event=Moved
-    )
+    events.flat_map_values(lambda v: [v, v] if v["amount"] > 3 else [v]).to("out", envelope="cloudevents", event=Moved)
     events.group_by(lambda v: v["item"]).sum(lambda v: v["amount"], name="sold")
     return builder
 

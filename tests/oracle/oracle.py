@@ -34,9 +34,9 @@ from potok.topology.nodes import (
 from tests.oracle.call import UserError, call
 from tests.oracle.canonical import seen_value
 from tests.oracle.decode import Undecodable, decode
-from tests.oracle.events import events_in
 from tests.oracle.event_time import Unreadable, event_time, next_clock
 from tests.oracle.event_windows import Failed, rows_of_aggregate
+from tests.oracle.events import events_in
 from tests.oracle.joins import Pair, RowsAtHand, joins_of, way_to_join
 from tests.oracle.lifetimes import MortalRows, latest_rows
 from tests.oracle.processors import TIMEOUTS, Failure, Sent, own_steps, stored_rows

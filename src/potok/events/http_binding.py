@@ -1,4 +1,4 @@
-"""CloudEvents in HTTP requests: binary mode in headers that start with `ce-`, structured and batched mode in the body."""
+"""CloudEvents in HTTP requests: binary mode in `ce-` headers, structured and batched mode in the body."""
 
 from __future__ import annotations
 

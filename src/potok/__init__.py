@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
+    from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
     from potok.patterns.sagas.declare import emit, retry, saga, step, together
     from potok.records.record import Record
     from potok.settings import SettingError
@@ -80,6 +81,10 @@ _HOMES = {
     "Queue": "potok.log.queues.queue",
     "event": "potok.events.event_type",
     "upcast": "potok.events.event_type",
+    "RejectedError": "potok.patterns.aggregates.declare",
+    "aggregate": "potok.patterns.aggregates.declare",
+    "applies": "potok.patterns.aggregates.declare",
+    "command": "potok.patterns.aggregates.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
     "saga": "potok.patterns.sagas.declare",
@@ -118,6 +123,7 @@ __all__ = [
     "QueryError",
     "Queue",
     "Record",
+    "RejectedError",
     "SchemaError",
     "Selection",
     "SettingError",
@@ -131,6 +137,9 @@ __all__ = [
     "Table",
     "TopologyError",
     "__version__",
+    "aggregate",
+    "applies",
+    "command",
     "days",
     "emit",
     "event",

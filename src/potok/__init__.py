@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
-    from potok.patterns.sagas.declare import emit, retry, saga, step, together
+    from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
+    from potok.patterns.sagas.saga import Saga, on, on_timer
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
@@ -80,11 +81,15 @@ _HOMES = {
     "Queue": "potok.log.queues.queue",
     "event": "potok.events.event_type",
     "upcast": "potok.events.event_type",
+    "choreography": "potok.patterns.sagas.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
     "saga": "potok.patterns.sagas.declare",
     "step": "potok.patterns.sagas.declare",
     "together": "potok.patterns.sagas.declare",
+    "Saga": "potok.patterns.sagas.saga",
+    "on": "potok.patterns.sagas.saga",
+    "on_timer": "potok.patterns.sagas.saga",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -118,6 +123,7 @@ __all__ = [
     "QueryError",
     "Queue",
     "Record",
+    "Saga",
     "SchemaError",
     "Selection",
     "SettingError",
@@ -131,6 +137,7 @@ __all__ = [
     "Table",
     "TopologyError",
     "__version__",
+    "choreography",
     "days",
     "emit",
     "event",
@@ -142,6 +149,8 @@ __all__ = [
     "map_store",
     "milliseconds",
     "minutes",
+    "on",
+    "on_timer",
     "open_broker",
     "open_tables",
     "retry",

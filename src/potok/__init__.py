@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
+    from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
     from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
     from potok.patterns.sagas.saga import Saga, on, on_timer
     from potok.records.record import Record
@@ -81,6 +82,10 @@ _HOMES = {
     "Queue": "potok.log.queues.queue",
     "event": "potok.events.event_type",
     "upcast": "potok.events.event_type",
+    "RejectedError": "potok.patterns.aggregates.declare",
+    "aggregate": "potok.patterns.aggregates.declare",
+    "applies": "potok.patterns.aggregates.declare",
+    "command": "potok.patterns.aggregates.declare",
     "choreography": "potok.patterns.sagas.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
@@ -123,6 +128,7 @@ __all__ = [
     "QueryError",
     "Queue",
     "Record",
+    "RejectedError",
     "Saga",
     "SchemaError",
     "Selection",
@@ -137,7 +143,10 @@ __all__ = [
     "Table",
     "TopologyError",
     "__version__",
+    "aggregate",
+    "applies",
     "choreography",
+    "command",
     "days",
     "emit",
     "event",

@@ -27,7 +27,8 @@ Ack = dict[str, Any]
 
 
 async def inserts_stream(request: Request) -> ASGIApp:
-    """Insert rows: the first line names the stream, the others are rows, acknowledged when durable."""
+    """Insert rows: the first line names the stream, the others are rows, acknowledged when durable. The last
+    acknowledgement of rows that were written together has their `position`."""
     site = site_of(request)
     lines = _lines(request, site.limits.body_bytes, body_of(request.scope))
     try:
@@ -113,11 +114,14 @@ class _Inserts:
             else:
                 rows.append((number, row))
         database, source = self._site.database, self._source
-        errors = await self._site.work.answer(lambda: insert_rows(database, source, [row for _, row in rows]))
+        inserts = [row for _, row in rows]
+        errors, position = await self._site.work.answer(lambda: insert_rows(database, source, inserts))
         for index, why in errors.items():
             number = rows[index][0]
             message = f"{quoted(source.name)}: {why}"
             acks[number] = _refused(first + number, BAD_STATEMENT, message)
+        if position:
+            next(ack for ack in reversed(acks) if ack["status"] == "ok")["position"] = str(position)
         return acks
 
     def _shown(self, acks: Sequence[Ack]) -> bytes:

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
     from potok.patterns.sagas.declare import emit, retry, saga, step, together
+    from potok.records.position import Position
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
+    from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
     from potok.sql.errors import SqlError
@@ -85,6 +87,8 @@ _HOMES = {
     "saga": "potok.patterns.sagas.declare",
     "step": "potok.patterns.sagas.declare",
     "together": "potok.patterns.sagas.declare",
+    "Position": "potok.records.position",
+    "PositionNotReachedError": "potok.snapshots.position_wait",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -111,6 +115,8 @@ __all__ = [
     "Guarantee",
     "LogError",
     "PartitionsMovedError",
+    "Position",
+    "PositionNotReachedError",
     "PotokError",
     "Processor",
     "ProcessorContext",

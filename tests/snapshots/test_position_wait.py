@@ -19,7 +19,7 @@ from potok.records.log_record import LogRecord
 from potok.records.position import BadPosition, Position
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
-from potok.snapshots.position_wait import Ledgers, PositionNotReached, PositionWait, wait_for_position
+from potok.snapshots.position_wait import Ledgers, PositionNotReachedError, PositionWait, wait_for_position
 from potok.snapshots.tables import open_tables
 from potok.state.entry import metadata_key_of
 from runtime.one_query import group_of
@@ -56,7 +56,7 @@ class Wait:
         return self._wait.is_over(self._ledgers)
 
     @property
-    def error(self) -> PositionNotReached:
+    def error(self) -> PositionNotReachedError:
         return self._wait.error(self._ledgers, self._broker)
 
 
@@ -201,7 +201,7 @@ def test_two_queries_that_feed_each_other_do_not_make_a_wait_endless(tmp_path: P
 
 def test_a_query_that_never_ran_is_waited_for_and_then_reported(tmp_path: Path) -> None:
     broker = opened(tmp_path)
-    with pytest.raises(PositionNotReached, match='"totals" has reached t:0:0, not t:0:1') as caught:
+    with pytest.raises(PositionNotReachedError, match='"totals" has reached t:0:0, not t:0:1') as caught:
         wait_for_position(broker, "totals", "t:0:1", 0)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.query, again.wanted) == ("totals", Position({"t": {0: 1}}))
@@ -211,7 +211,7 @@ def test_tables_are_opened_at_a_position(tmp_path: Path) -> None:
     broker = opened(tmp_path)
     with InProcess(totals("t"), directory=tmp_path) as driver:
         position = write(broker, "t", 1)
-        with pytest.raises(PositionNotReached):
+        with pytest.raises(PositionNotReachedError):
             open_tables(f"file:{tmp_path}", "totals", wait_for=position, timeout=0)
         driver.run(more_to_come=True)
         with open_tables(f"file:{tmp_path}", "totals", wait_for=str(position), timeout=0) as tables:

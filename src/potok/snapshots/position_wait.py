@@ -18,7 +18,7 @@ from potok.state.output_history import OutputHistory
 LOOK_S = 0.005
 
 
-class PositionNotReached(QueryError):
+class PositionNotReachedError(QueryError):
     """A query that did not commit past a position in time; `reached` is how far it is."""
 
     def __init__(self, query: str, wanted: Position, reached: Position, state: str = "") -> None:
@@ -30,7 +30,7 @@ class PositionNotReached(QueryError):
         self.query, self.wanted, self.reached = query, wanted, reached
 
     def __reduce__(self) -> tuple[object, ...]:
-        return PositionNotReached, (self.query, self.wanted, self.reached)
+        return PositionNotReachedError, (self.query, self.wanted, self.reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +174,12 @@ class PositionWait:
                     returns = returns or reader in stage.queries
         return returns
 
-    def error(self, ledgers: Ledgers, broker: Broker) -> PositionNotReached:
+    def error(self, ledgers: Ledgers, broker: Broker) -> PositionNotReachedError:
         """Return the error that names the query that is behind, and how far it is."""
         query = self._behind or self.query
         wanted = self._wanted.get(query, self.position)
         progress = read_progress(broker, query)
-        return PositionNotReached(
+        return PositionNotReachedError(
             query, wanted, wanted.reached(ledgers.offsets(query)), "" if progress is None else progress.state
         )
 
@@ -195,7 +195,7 @@ def _upstream(query: str, links: Mapping[str, Links]) -> set[str]:
 
 
 def wait_for_position(broker: Broker, query: str, position: Position | str, timeout_s: float) -> None:
-    """Wait until a query has committed past a position; raise `PositionNotReached` after the timeout."""
+    """Wait until a query has committed past a position; raise `PositionNotReachedError` after the timeout."""
     position = Position.parse(position) if isinstance(position, str) else position
     ledgers, deadline = Ledgers(broker), time.monotonic() + timeout_s
     wait = PositionWait(query, position, ledgers.links())

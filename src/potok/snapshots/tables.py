@@ -79,7 +79,7 @@ class Tables:
         """Wait until the tables include everything before a position: read your own writes.
 
         The position is that of a write: the `Potok-Position` of a response, or `Position.after(...)`. Raise
-        `PositionNotReached` after the timeout.
+        `PositionNotReachedError` after the timeout.
         """
         wait_for_position(self._broker, self.query, position, to_seconds(timeout))
 

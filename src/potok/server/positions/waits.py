@@ -70,7 +70,7 @@ class PositionWaits:
         return self._count
 
     async def until(self, queries: Iterable[str], position: Position, timeout_s: float) -> None:
-        """Return when these queries have committed past a position; raise `PositionNotReached` after the timeout."""
+        """Return when queries have committed past a position; raise `PositionNotReachedError` after the timeout."""
         loop, deadline, stop = asyncio.get_running_loop(), time.monotonic() + timeout_s, current_stop()
         waiting = [_Waiting(query, position, deadline, stop, loop, loop.create_future()) for query in queries]
         self._add(waiting)

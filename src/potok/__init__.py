@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
+    from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
     from potok.patterns.sagas.declare import emit, retry, saga, step, together
     from potok.records.position import Position
     from potok.records.record import Record
@@ -82,6 +83,10 @@ _HOMES = {
     "Queue": "potok.log.queues.queue",
     "event": "potok.events.event_type",
     "upcast": "potok.events.event_type",
+    "RejectedError": "potok.patterns.aggregates.declare",
+    "aggregate": "potok.patterns.aggregates.declare",
+    "applies": "potok.patterns.aggregates.declare",
+    "command": "potok.patterns.aggregates.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
     "saga": "potok.patterns.sagas.declare",
@@ -124,6 +129,7 @@ __all__ = [
     "QueryError",
     "Queue",
     "Record",
+    "RejectedError",
     "SchemaError",
     "Selection",
     "SettingError",
@@ -137,6 +143,9 @@ __all__ = [
     "Table",
     "TopologyError",
     "__version__",
+    "aggregate",
+    "applies",
+    "command",
     "days",
     "emit",
     "event",

@@ -6,7 +6,18 @@ import re
 
 from potok.errors import Location, TopologyError
 from potok.topology.graph import Topology
-from potok.topology.nodes import Agents, AgentSends, Deliver, Foreach, Node, Sink, StreamSource, TableSource
+from potok.topology.nodes import (
+    Agents,
+    AgentSends,
+    AggregateRoot,
+    Channel,
+    Deliver,
+    Foreach,
+    Node,
+    Sink,
+    StreamSource,
+    TableSource,
+)
 from potok.topology.table_loading import waiting_topics
 
 NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
@@ -87,8 +98,10 @@ def validate(topology: Topology) -> None:
 
 def _comes_back(topology: Topology, sink: Sink) -> bool:
     """Whether a later batch of the topology may read the records that it writes: what agents send to each other,
-    directly or through another topic.
+    directly or through another topic; and the events of an aggregate, which knows its own.
     """
+    if isinstance(sink.upstream, Channel) and isinstance(sink.upstream.upstream, AggregateRoot):
+        return sink.topic == sink.upstream.upstream.events_topic
     takers = [node for agents in topology.of_type(Agents) for node in agents.sources]
     taken = set[str]().union(*(topology.upstream_topics(node) for node in takers))
     on_the_way = isinstance(sink.upstream, StreamSource) and sink.topic not in topology.upstream_topics(sink)

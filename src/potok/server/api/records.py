@@ -34,7 +34,7 @@ _RECORD = {
 }
 _SCHEMA = {"anyOf": [_RECORD, {"type": "array", "items": _RECORD}]}
 _BODY = {"requestBody": {"content": {"application/json": {"schema": _SCHEMA}}}}
-_USED_BEFORE: dict[int | str, dict[str, Any]] = {
+USED_BEFORE: dict[int | str, dict[str, Any]] = {
     422: problem_described("An idempotency key that was used for other records.")
 }
 
@@ -44,7 +44,7 @@ _USED_BEFORE: dict[int | str, dict[str, Any]] = {
     status_code=201,
     summary="Append one record or many",
     openapi_extra=_BODY,
-    responses=BAD | NOT_THERE | _USED_BEFORE,
+    responses=BAD | NOT_THERE | USED_BEFORE,
 )
 async def append(
     request: Request,
@@ -67,14 +67,14 @@ async def append(
     records = records_of(given)
 
     def work() -> dict[str, Any]:
-        _check_writable(site.database, name)
+        check_writable(site.database, name)
         return append_once(broker, name, records, idempotency_key, body)
 
     response = await site.work.answer(work)
     return with_position(answer(response, 200 if response.get("repeated") else 201), response.get("position"))
 
 
-def _check_writable(database: Database, topic: str) -> None:
+def check_writable(database: Database, topic: str) -> None:
     """Raise if a query writes the topic."""
     if topic.startswith("_") or topic.endswith("-dead-letters"):
         raise BadRequest(f'clients cannot write to topic "{topic}"', hint="choose another topic")

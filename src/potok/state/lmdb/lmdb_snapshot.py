@@ -11,7 +11,7 @@ import lmdb
 
 from potok.state.fence import Attempt
 from potok.state.lmdb.buffered import BufferedTable
-from potok.state.lmdb.environment import DAMAGED, Environment, is_there, open_environment
+from potok.state.lmdb.environment import DAMAGED, Environment, EnvironmentClosed, is_there, open_environment
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, logical_tables
 from potok.state.store import Row, ShardSnapshot, SnapshotGone, stored_key
 
@@ -48,6 +48,8 @@ class LmdbSnapshot(ShardSnapshot):
         """Convert errors: another thread may close the environment to write to it."""
         try:
             yield
+        except EnvironmentClosed as error:
+            raise SnapshotGone(self._path) from error
         except DAMAGED as error:
             assert self._environment is not None
             raise self._environment.translated(error) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from potok.topology.inference.step import Step, arrow_of, infer_step
-from potok.topology.nodes import Channel, Ordered, Process, StoreTable
+from potok.topology.nodes import AggregateRoot, Channel, Ordered, Process, StoreTable
 
 
 @infer_step.register
@@ -21,6 +21,11 @@ def _process(node: Process, ups: list[Step]) -> Step:
         order_dependent=up.rekeyed and bool(node.stores or node.processor.has_timers),
         topics=up.topics,
     )
+
+
+@infer_step.register
+def _aggregate_root(node: AggregateRoot, ups: list[Step]) -> Step:
+    return replace(_process(node, ups), value=None, order_dependent=False)
 
 
 @infer_step.register

@@ -113,7 +113,7 @@ def test_rows_in_bulk_tell_which_were_wrong(sources: Play) -> None:
         {"k": 2, "nothing": 1},
         {"`K`": 3, "ROWTIME": 7, "at": 1_000},
     ]
-    errors, _ = insert_rows(sources.database, source, rows)
+    errors = insert_rows(sources.database, source, rows)
     assert list(errors) == [1, 2]
     assert "there is no column" in errors[2]
     found = records(sources, "s")
@@ -124,6 +124,6 @@ def test_rows_in_bulk_tell_which_were_wrong(sources: Play) -> None:
 
 def test_rows_in_bulk_delete_rows_of_a_table(sources: Play) -> None:
     source = sources.database.catalog.source("T")
-    errors, _ = insert_rows(sources.database, source, [{"id": "x", "a": "y"}, {"id": "x"}, {"a": "z"}])
+    errors = insert_rows(sources.database, source, [{"id": "x", "a": "y"}, {"id": "x"}, {"a": "z"}])
     assert errors == {2: "a row of a table needs its primary key ID"}
     assert [row[1] for row in records(sources, "t")] == [{"A": "y", "B": None}, None]

@@ -33,7 +33,7 @@ def session(tmp_path: Path) -> Iterator[SqlSession]:
 
 def send(session: SqlSession, *ids: str) -> None:
     source = session.database.catalog.source("ORDERS")
-    assert insert_rows(session.database, source, [{"id": name, "amount": 1} for name in ids])[0] == {}
+    assert insert_rows(session.database, source, [{"id": name, "amount": 1} for name in ids]) == {}
 
 
 def begun(session: SqlSession, text: str, begin: str) -> Push:

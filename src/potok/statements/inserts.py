@@ -72,11 +72,11 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
     return Done("Inserted 1 row", position=str(position))
 
 
-def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, Any]]) -> tuple[Errors, Position]:
+def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, Any]]) -> Errors:
     """Append many records at once, given by column as JSON values. Column names are case-insensitive.
 
     Returns:
-        The reason for each rejected row, by row number, and the position after the others, which are durable.
+        The reason for each rejected row, by row number. All other rows are durable.
     """
     writable(database, source.name, None)
     columns = [*_insertable(source), SourceColumn(ROWTIME, BIGINT)]
@@ -102,9 +102,8 @@ def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, 
     present = [column for column in columns if column.name.upper() in given]
     picked = struct.take(pa.array(good, pa.int64()))
     values = {column.name: pa.compute.struct_field(picked, column.name) for column in present}
-    failed, position = _append(database.broker, source, values, len(good), _without_values(source, rows, good))
-    refused = {**errors, **{good[row]: reason for row, reason in failed.items()}}
-    return dict(sorted(refused.items())), position
+    failed, _ = _append(database.broker, source, values, len(good), _without_values(source, rows, good))
+    return dict(sorted({**errors, **{good[row]: reason for row, reason in failed.items()}}.items()))
 
 
 def _without_values(source: Source, rows: Sequence[Mapping[str, Any]], good: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -37,10 +37,10 @@ def orders(play: Play) -> Play:
         }
         for number in range(12)
     ]
-    assert insert_rows(play.database, catalog.source("ORDERS"), rows)[0] == {}
+    assert insert_rows(play.database, catalog.source("ORDERS"), rows) == {}
     users = [("u0", "Ann", "Oslo"), ("u1", "Bob", "Rome"), ("u7", "Eve", "Oslo")]
     people = [{"id": user, "name": name, "city": city} for user, name, city in users]
-    assert insert_rows(play.database, catalog.source("USERS"), people)[0] == {}
+    assert insert_rows(play.database, catalog.source("USERS"), people) == {}
     play.run()
     return play
 
@@ -353,7 +353,7 @@ def test_a_table_with_versions_is_read_as_of_an_instant(play: Play) -> None:
     kept = "WITH (KAFKA_TOPIC = 'users', HISTORY = '1 HOUR')"
     play.do(f"CREATE SOURCE TABLE people (id VARCHAR PRIMARY KEY, name VARCHAR) {kept};")
     rows = [{"ROWTIME": 1_000, "id": "u", "name": "Ann"}, {"ROWTIME": 5_000, "id": "u", "name": "Anna"}]
-    assert insert_rows(play.database, play.database.catalog.source("USERS"), rows)[0] == {}
+    assert insert_rows(play.database, play.database.catalog.source("USERS"), rows) == {}
     play.run()
     assert play.rows("SELECT name FROM people;") == [("Anna",)]
     for instant in ("1000", "'1970-01-01T00:00:04'"):

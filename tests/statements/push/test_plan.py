@@ -32,9 +32,9 @@ def orders(play: Play) -> Play:
         "CREATE TABLE cities (id VARCHAR PRIMARY KEY, city VARCHAR) WITH (KAFKA_TOPIC = 'cities');"
     )
     catalog = play.database.catalog
-    assert insert_rows(play.database, catalog.source("USERS"), [{"id": "u0", "name": "Ann", "ROWTIME": 0}])[0] == {}
-    assert insert_rows(play.database, catalog.source("CITIES"), [{"id": "u1", "city": "Rome", "ROWTIME": 0}])[0] == {}
-    assert insert_rows(play.database, catalog.source("ORDERS"), ORDERS)[0] == {}
+    assert insert_rows(play.database, catalog.source("USERS"), [{"id": "u0", "name": "Ann", "ROWTIME": 0}]) == {}
+    assert insert_rows(play.database, catalog.source("CITIES"), [{"id": "u1", "city": "Rome", "ROWTIME": 0}]) == {}
+    assert insert_rows(play.database, catalog.source("ORDERS"), ORDERS) == {}
     return play
 
 

@@ -37,7 +37,7 @@ def begun(play: Play, text: str, begin: str = "latest") -> Push:
 
 
 def send(play: Play, source: str, *rows: dict[str, Any]) -> None:
-    assert insert_rows(play.database, play.database.catalog.source(source), list(rows))[0] == {}
+    assert insert_rows(play.database, play.database.catalog.source(source), list(rows)) == {}
 
 
 def taken(push: Push, count: int) -> list[Row]:

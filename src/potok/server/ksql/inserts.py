@@ -27,8 +27,7 @@ Ack = dict[str, Any]
 
 
 async def inserts_stream(request: Request) -> ASGIApp:
-    """Insert rows: the first line names the stream, the others are rows, acknowledged when durable. The last
-    acknowledgement of rows that were written together has their `position`."""
+    """Insert rows: the first line names the stream, the others are rows, acknowledged when durable."""
     site = site_of(request)
     lines = _lines(request, site.limits.body_bytes, body_of(request.scope))
     try:
@@ -114,14 +113,11 @@ class _Inserts:
             else:
                 rows.append((number, row))
         database, source = self._site.database, self._source
-        inserts = [row for _, row in rows]
-        errors, position = await self._site.work.answer(lambda: insert_rows(database, source, inserts))
+        errors = await self._site.work.answer(lambda: insert_rows(database, source, [row for _, row in rows]))
         for index, why in errors.items():
             number = rows[index][0]
             message = f"{quoted(source.name)}: {why}"
             acks[number] = _refused(first + number, BAD_STATEMENT, message)
-        if position:
-            next(ack for ack in reversed(acks) if ack["status"] == "ok")["position"] = str(position)
         return acks
 
     def _shown(self, acks: Sequence[Ack]) -> bytes:

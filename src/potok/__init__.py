@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
     from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
-    from potok.patterns.sagas.declare import emit, retry, saga, step, together
+    from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
+    from potok.patterns.sagas.saga import Saga, on, on_timer
     from potok.records.position import Position
     from potok.records.record import Record
     from potok.settings import SettingError
@@ -87,6 +88,7 @@ _HOMES = {
     "aggregate": "potok.patterns.aggregates.declare",
     "applies": "potok.patterns.aggregates.declare",
     "command": "potok.patterns.aggregates.declare",
+    "choreography": "potok.patterns.sagas.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
     "saga": "potok.patterns.sagas.declare",
@@ -94,6 +96,9 @@ _HOMES = {
     "together": "potok.patterns.sagas.declare",
     "Position": "potok.records.position",
     "PositionNotReachedError": "potok.snapshots.position_wait",
+    "Saga": "potok.patterns.sagas.saga",
+    "on": "potok.patterns.sagas.saga",
+    "on_timer": "potok.patterns.sagas.saga",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -130,6 +135,7 @@ __all__ = [
     "Queue",
     "Record",
     "RejectedError",
+    "Saga",
     "SchemaError",
     "Selection",
     "SettingError",
@@ -145,6 +151,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "applies",
+    "choreography",
     "command",
     "days",
     "emit",
@@ -157,6 +164,8 @@ __all__ = [
     "map_store",
     "milliseconds",
     "minutes",
+    "on",
+    "on_timer",
     "open_broker",
     "open_tables",
     "retry",

@@ -35,9 +35,11 @@ if TYPE_CHECKING:
     from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
     from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
     from potok.patterns.sagas.saga import Saga, on, on_timer
+    from potok.records.position import Position
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
+    from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
     from potok.sql.errors import SqlError
@@ -92,6 +94,8 @@ _HOMES = {
     "saga": "potok.patterns.sagas.declare",
     "step": "potok.patterns.sagas.declare",
     "together": "potok.patterns.sagas.declare",
+    "Position": "potok.records.position",
+    "PositionNotReachedError": "potok.snapshots.position_wait",
     "Saga": "potok.patterns.sagas.saga",
     "on": "potok.patterns.sagas.saga",
     "on_timer": "potok.patterns.sagas.saga",
@@ -121,6 +125,8 @@ __all__ = [
     "Guarantee",
     "LogError",
     "PartitionsMovedError",
+    "Position",
+    "PositionNotReachedError",
     "PotokError",
     "Processor",
     "ProcessorContext",

@@ -17,6 +17,7 @@ from potok.server.api.saga_feed import SagaFeed
 from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.errors import BadRequest
 from potok.server.ksql.statuses import Statuses
+from potok.server.positions.waits import PositionWaits
 from potok.server.pushes import Pushes
 from potok.server.sagas import KnownSagas
 from potok.server.tables.table_reads import TableReads
@@ -38,6 +39,7 @@ class Site:
         self.reads = TableReads(database, limits.rows)
         self.sagas = KnownSagas(database)
         self.statuses = Statuses(database)
+        self.waits = PositionWaits(database.broker)
         self.feeds: set[Feed | SnapshotFeed | SagaFeed] = set()
         self.started_ms = now_ms()
         self.address = "localhost:8088"
@@ -47,6 +49,7 @@ class Site:
         for feed in list(self.feeds):
             feed.close()
         self.pushes.close_all()
+        self.waits.close()
 
     def close(self) -> None:
         self.end_streams()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from potok.snapshots.saga_instances import SagaOf, sagas_of
 from potok.state.entry import metadata_key_of
 from potok.statements.database import Database
+from potok.statements.query_tables import QueryTables
 
 
 class KnownSagas:
@@ -16,7 +17,9 @@ class KnownSagas:
         self._found: list[SagaOf] = []
 
     def known(self) -> list[SagaOf]:
-        broker, queries = self._database.broker, self._database.program_queries()
+        if not isinstance(self._database, QueryTables):
+            return []  # statements have no sagas
+        broker, queries = self._database.broker, self._database.query_names
         seen = tuple(broker.get_metadata_of([metadata_key_of(query, "description") for query in queries]))
         if seen != self._seen:
             self._found, self._seen = sagas_of(broker, queries), seen

@@ -178,10 +178,6 @@ class Database:
     def catalog_state(self) -> CatalogState:
         return self._state
 
-    def program_queries(self) -> tuple[str, ...]:
-        """Return the names of the queries that programs run, and not statements."""
-        return ()
-
     def queries(self) -> list[QueryInfo]:
         runner = self._runner
         members = {} if runner is None else runner.shared.statuses()

@@ -58,7 +58,8 @@ class QueryTables(Database):
         hint = "change the program and restart it"
         raise Refused("tables of a program are defined by the program", hint=hint, location=parsed.at)
 
-    def program_queries(self) -> tuple[str, ...]:
+    @property
+    def query_names(self) -> tuple[str, ...]:
         return self._queries
 
     def queries(self) -> list[QueryInfo]:

@@ -14,6 +14,7 @@ from potok.server.api.record_bodies import records_of
 from potok.server.api.tables import answer
 from potok.server.context import site_of
 from potok.server.errors import BadRequest
+from potok.server.positions.headers import with_position
 from potok.server.problems import BAD, NOT_THERE, problem_described
 from potok.statements.database import Database
 
@@ -52,7 +53,8 @@ async def append(
         None, max_length=200, description="The same key appends once within a day, also after a restart."
     ),
 ) -> Response:
-    """Append records; they become visible together and are durable when the response is sent."""
+    """Append records; they become visible together and are durable when the response is sent. A read that sends the
+    `Potok-Position` of the response as `Potok-Wait-For` includes them."""
     caller_of(request.scope).require(WRITE)
     site, body = site_of(request), await request.body()
     broker = site.database.broker
@@ -69,7 +71,7 @@ async def append(
         return append_once(broker, name, records, idempotency_key, body)
 
     response = await site.work.answer(work)
-    return answer(response, 200 if response.get("repeated") else 201)
+    return with_position(answer(response, 200 if response.get("repeated") else 201), response.get("position"))
 
 
 def check_writable(database: Database, topic: str) -> None:

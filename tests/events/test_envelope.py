@@ -20,7 +20,9 @@ from potok.events.event_type import event_types
 from potok.events.http_binding import UnknownMediaType, read_request
 from potok.events.kafka_binding import read_record
 from potok.events.read import read_events
+from potok.events.rows import decode_rows
 from potok.log.broker import HEADERS
+from potok.records.schemas.schema import Field, Schema
 
 LEAST = {"specversion": "1.0", "id": "1", "source": "/s", "type": "t"}
 
@@ -189,3 +191,31 @@ def test_deep_and_long_records_are_errors_not_crashes() -> None:
         assert len(str(error.value)) < 1_000
     with pytest.raises(BadEnvelope):
         read_dictionary(orjson.dumps({"event_id": "1", "event_type": "t", "timestamp": "9" * 100_000}))
+
+
+_ROWS = Schema.struct(
+    [
+        Field("ID", Schema.scalar(pa.string())),
+        Field("TIME", Schema.scalar(pa.timestamp("us", "UTC"))),
+        Field("X", Schema.scalar(pa.int32())),
+        Field("DATA", Schema.struct([Field("A", Schema.scalar(pa.int64()))])),
+    ]
+)
+
+
+@explored(200)
+@given(
+    st.lists(st.tuples(_values, _headers), max_size=4),
+    st.sampled_from([None, [], ["ID"], ["TIME"], ["X", "DATA"]]),
+    st.booleans(),
+)
+def test_a_hostile_record_is_a_row_of_sql_or_an_error_of_its_own(
+    records: list[Any], columns: list[str] | None, is_table: bool
+) -> None:
+    values = pa.array([value for value, _ in records], pa.binary())
+    listed = [[h for h in headers if _utf8(h["name"])] if headers else headers for _, headers in records]
+    read = decode_rows(values, pa.array(listed, HEADERS), _ROWS, columns, is_table=is_table)
+    assert len(read.column) == len(records)
+    for row, (value, _) in enumerate(records):
+        assert read.column[row].is_valid or row in read.errors or value is None
+        assert row not in read.errors or not read.column[row].is_valid

@@ -59,6 +59,9 @@ def _timestamps(timestamp: str | Callable[..., Any] | None, at: Location | None)
 
 def check_format(name: str | None, at: Location | None) -> None:
     """Raise for a format that does not exist, with the location of the call."""
+    if name and name.lower() == "cloudevents":
+        hint = 'read events with builder.events(...), and write them with .to(..., envelope="cloudevents")'
+        raise TopologyError("cloudevents is a format of SQL", hint=hint, at=at)
     if name:
         try:
             format_named(name)

@@ -47,6 +47,11 @@ def is_json_event(kind: str, media_type: str = STRUCTURED) -> bool:
     return found == media_type and all(charset in ("utf-8", "utf8", "us-ascii") for charset in charsets)
 
 
+def is_structured(headers: Headers) -> bool:
+    """Whether the content type of a record says that its value is an event."""
+    return _content_type(headers).lower().startswith(PREFIX)
+
+
 def binary_headers(event: Envelope) -> list[dict[str, Any]]:
     """Return the headers of an event in binary mode."""
     named = {f"ce_{name}": _text(item) for name, item in event.attributes.items() if name != "datacontenttype"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -13,7 +14,7 @@ from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Refused, SourceLocation, closest
 from potok.sql.properties import KEY_FORMAT, VALUE_FORMAT, WRAP_SINGLE_VALUES, Properties
-from potok.sql.types import BIGINT, BYTES, DOUBLE, INT, VARCHAR, quoted, type_name
+from potok.sql.types import BIGINT, BOOLEAN, BYTES, DOUBLE, INT, TIMESTAMP, VARCHAR, quoted, type_name
 from potok.sql.with_clause import Options
 
 FORMATS = {
@@ -24,11 +25,12 @@ FORMATS = {
     "AVRO": "avro",
     "PROTOBUF": "protobuf",
     "PROTOBUF_NOSR": "protobuf_nosr",
+    "CLOUDEVENTS": "cloudevents",
 }
 SQL_NAMES = {format_: name for name, format_ in FORMATS.items()}
 
 _WITH_REGISTRY = {"JSON_SR": "JSON"}
-_WRAPPING = {"JSON": (True, False), "DELIMITED": (False,), "KAFKA": (), "NONE": ()}
+_WRAPPING = {"JSON": (True, False), "DELIMITED": (False,), "KAFKA": (), "NONE": (), "CLOUDEVENTS": (True,)}
 """Allowed values of WRAP_SINGLE_VALUE. Other formats allow both."""
 
 _OWN_OPTIONS = {
@@ -37,8 +39,14 @@ _OWN_OPTIONS = {
 }
 """Properties after KEY_ or VALUE_ in a WITH clause: the format option that each sets, and the formats that have it."""
 
-_TEXT_KEYS = ("JSON", "PROTOBUF", "PROTOBUF_NOSR")
+_TEXT_KEYS = ("JSON", "PROTOBUF", "PROTOBUF_NOSR", "CLOUDEVENTS")
 """Formats whose maps have keys of VARCHAR alone."""
+
+_DATA = "data"
+_ATTRIBUTE = re.compile(r"[a-z0-9]+")
+_CORE = ("id", "source", "type", "subject", "specversion", "datacontenttype", "dataschema", "sequence")
+_ATTRIBUTE_TYPES = {**dict.fromkeys(_CORE, (VARCHAR,)), "time": (TIMESTAMP, VARCHAR)}
+"""The types of the columns of attributes that CloudEvents defines; those of others are free."""
 
 _KAFKA_TYPES = (INT, BIGINT, DOUBLE, VARCHAR, BYTES)
 
@@ -86,6 +94,9 @@ def result_formats(
     if keys and key == "NONE" and not (options.has("KEY_FORMAT") or options.has("FORMAT")):
         key = properties.text(KEY_FORMAT)
     value = _named(options, "VALUE", first_value)
+    if value == "CLOUDEVENTS" and all(column.name.lower() != "type" for column in values):
+        hint = "select it: SELECT 'order.paid' AS type, ...; or write VALUE_FORMAT = 'JSON'"
+        raise Refused("an event needs a TYPE", hint=hint, location=format_at(options, "VALUE"))
     return _checked(
         options,
         properties,
@@ -216,12 +227,34 @@ def _check_no_map(keys: Sequence[SourceColumn], location: SourceLocation) -> Non
             raise Refused(message, hint=hint, location=location)
 
 
+def _check_event_columns(columns: Sequence[SourceColumn], location: SourceLocation) -> None:
+    """Raise if a column is neither an attribute of CloudEvents nor the data."""
+    for column in columns:
+        name = column.name.lower()
+        if name == _DATA:
+            continue
+        types = _ATTRIBUTE_TYPES.get(name, (VARCHAR, INT, BOOLEAN))
+        if not _ATTRIBUTE.fullmatch(name):
+            hint = f"make it a field of the data: DATA STRUCT<{quoted(column.name)} {type_name(column.type)}>"
+            raise Refused(f"{quoted(column.name)} cannot be an attribute of an event", hint=hint, location=location)
+        if column.type not in types:
+            names = " or ".join(type_name(type_) for type_ in types)
+            hint = f"declare it as {names}, or make it a field of the data: DATA STRUCT<{quoted(column.name)} ...>"
+            message = f"the attribute {quoted(column.name)} of an event cannot be {type_name(column.type)}"
+            raise Refused(message, hint=hint, location=location)
+
+
 def check_columns(name: str, columns: Sequence[SourceColumn], location: SourceLocation, side: str) -> None:
     """Raise if a format, by its SQL name, cannot hold these columns."""
     shown = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in columns)
     if name == "KAFKA" and not (len(columns) == 1 and columns[0].type in _KAFKA_TYPES):
         hint = f"write {side}_FORMAT = 'JSON'; KAFKA is for one column of INT, BIGINT, DOUBLE, VARCHAR or BYTES"
         raise Refused(f"KAFKA cannot hold {shown}", hint=hint, location=location)
+    if name == "CLOUDEVENTS" and side == "KEY":
+        hint = "leave KEY_FORMAT out: the key of an event is plain"
+        raise Refused("CLOUDEVENTS is a format of values", hint=hint, location=location)
+    if name == "CLOUDEVENTS":
+        _check_event_columns(columns, location)
     if name == "NONE" and columns:
         hint = f"write {side}_FORMAT = 'JSON'"
         raise Refused(f"NONE cannot hold {shown}", hint=hint, location=location)

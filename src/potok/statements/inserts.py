@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,10 @@ import orjson
 import pyarrow as pa
 
 from potok.clock import now_ms
+from potok.events.rows import FORMAT, encode_rows
+from potok.events.write import Written
 from potok.log.broker import HEADERS, Broker, position_of
+from potok.records.formats.format import Encoded
 from potok.records.formats.registry import format_named
 from potok.records.position import Position
 from potok.records.schemas.declared_schema import declared_schema
@@ -28,6 +32,9 @@ from potok.sql.syntax import ast
 from potok.sql.types import BIGINT, quoted
 from potok.statements.database import Database
 from potok.statements.results import Done
+
+_SOURCE = "/potok/sql"
+"""The source of events that are inserted without one."""
 
 Columns = Mapping[str, pa.Array]
 Errors = dict[int, str]
@@ -173,10 +180,15 @@ def _append(
     # Arrow cannot infer the length of a struct without fields.
     fields = pa.StructArray.from_arrays(made, fields=list(value_type), mask=deleted) if made else None
     struct = pa.array([{}] * rows, value_type) if fields is None else fields
-    encoded = format_named(source.value_format).encode(struct, source.value_schema)
-    errors = {**encoded.errors, **errors}
     times = columns.get(ROWTIME, pa.nulls(rows, BIGINT))
     headers = pa.nulls(rows, HEADERS)
+    encoded: Encoded | Written
+    if source.value_format == FORMAT:
+        encoded = _as_events(struct, times)
+        headers = pa.array([own or None for own in encoded.headers], HEADERS)
+    else:
+        encoded = format_named(source.value_format).encode(struct, source.value_schema)
+    errors = {**encoded.errors, **errors}
     batch = pa.RecordBatch.from_arrays(
         [key, encoded.values.cast(pa.binary()), times, pa.nulls(rows, pa.int64()), headers],
         ["key", "value", "timestamp", "ingested", "headers"],
@@ -187,6 +199,12 @@ def _append(
         return errors, Position()
     results = broker.append(source.topic, batch if len(good) == rows else batch.take(pa.array(good)))
     return errors, position_of(source.topic, results)
+
+
+def _as_events(struct: pa.Array, times: pa.Array) -> Written:
+    """Encode rows as CloudEvents; one without an id gets a random one."""
+    known = [now_ms() if time is None else time for time in times.to_pylist()]
+    return encode_rows(struct, [None] * len(struct), known, _SOURCE, lambda *_: str(uuid.uuid4()))
 
 
 def _without_key(source: Source, columns: Columns, rows: int) -> Errors:

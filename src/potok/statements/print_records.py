@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from potok.events.rows import FORMAT, decode_rows
 from potok.records.formats.format import binary_column
 from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source
@@ -63,7 +64,12 @@ def _shown_values(batch: pa.RecordBatch, source: Source | None) -> list[str]:
     data = batch.column("value").to_pylist()
     if source is None or source.value_format.startswith(_TEXT_FORMATS):
         return [guessed(value) for value in data]
-    decoded = format_named(source.value_format).decode(binary_column(batch.column("value")), source.value_schema)
+    if source.value_format == FORMAT and source.value_schema is not None:
+        decoded = decode_rows(
+            batch.column("value"), batch.column("headers"), source.value_schema, None, is_table=source.is_table
+        )
+    else:
+        decoded = format_named(source.value_format).decode(binary_column(batch.column("value")), source.value_schema)
     objects = decoded.column if isinstance(decoded.column, list) else python_values(decoded.column)
     return [
         guessed(raw) if row in decoded.errors or found is None else _plain(found)

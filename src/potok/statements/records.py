@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.records.formats.format import binary_column
+from potok.events.rows import FORMAT, decode_rows, rows_of_stream
+from potok.records.formats.format import Decoded, binary_column
 from potok.records.formats.registry import format_named
 from potok.sql.analysis.scope import WINDOW_BOUNDS, slot_of
 from potok.sql.catalog import Source
@@ -51,12 +52,11 @@ class RecordReader:
     def read(self, batch: pa.RecordBatch, partition: int) -> ReadRecords:
         bad: dict[int, str] = {}
         columns: dict[str, pa.Array] = {}
-        values = binary_column(batch.column("value"))
         if self._keyed:
             self._read_key(batch, columns, bad)
         if self._fields:
             names = [column.name for column in self._fields]
-            decoded = self._value_format.decode(values, self._value_schema, names)
+            decoded = self._decoded(batch, names)
             bad.update(decoded.errors)
             for column in self._fields:
                 columns[column.name] = pc.struct_field(decoded.column, column.name)
@@ -65,7 +65,10 @@ class RecordReader:
                 columns[header.name] = _headers(batch.column("headers"), header.header or "")
         self._read_position(batch, partition, columns, bad)
         slots = {slot_of(self._alias, name): column for name, column in columns.items()}
-        frame, deletes, keys = Frame(slots, batch.num_rows), values.is_null(), batch.column("key")
+        frame, keys = Frame(slots, batch.num_rows), batch.column("key")
+        deletes = batch.column("value").is_null()
+        if self._source.value_format == FORMAT and not self._source.is_table:
+            deletes = pc.invert(rows_of_stream(batch))
         offsets = batch.column("offset")
         empty = self._empty(keys, deletes)
         if not bad and not empty:
@@ -74,6 +77,12 @@ class RecordReader:
         at = pa.array(good)
         unreadable = {offsets[row].as_py(): why for row, why in bad.items() if row not in empty}
         return ReadRecords(frame.take(good), deletes.take(at), keys.take(at), offsets.take(at), unreadable)
+
+    def _decoded(self, batch: pa.RecordBatch, names: list[str]) -> Decoded:
+        if self._source.value_format == FORMAT:
+            headers, is_table = batch.column("headers"), self._source.is_table
+            return decode_rows(batch.column("value"), headers, self._value_schema, names, is_table=is_table)
+        return self._value_format.decode(binary_column(batch.column("value")), self._value_schema, names)
 
     def _empty(self, keys: pa.Array, deletes: pa.Array) -> set[int]:
         """Return the records that are not rows."""

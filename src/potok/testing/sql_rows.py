@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.log.broker import Broker
+from potok.events.rows import FORMAT, decode_rows
+from potok.log.broker import HEADERS, Broker
 from potok.records.formats.registry import format_named
 from potok.records.log_record import Headers, LogRecord
 from potok.sql.catalog import Source
@@ -49,8 +50,21 @@ def read_rows(broker: Broker, source: Source) -> list[SqlRow]:
     records = records_of(broker, source.topic)
     serde = key_serde(source)
     keys = _decoded(source, records, [r.key for r in records], serde.format, serde.schema)
-    values = _decoded(source, records, [r.value for r in records], source.value_format, source.value_schema)
+    if source.value_format == FORMAT:
+        values = _events(source, records)
+    else:
+        values = _decoded(source, records, [r.value for r in records], source.value_format, source.value_schema)
     return [_row(source, *found) for found in zip(records, keys, values, strict=True)]
+
+
+def _events(source: Source, records: Sequence[LogRecord]) -> list[Any]:
+    headers = pa.array([[{"name": n, "value": v} for n, v in r.headers] or None for r in records], HEADERS)
+    values, schema = pa.array([r.value for r in records], pa.binary()), source.value_schema
+    decoded = decode_rows(values, headers, schema, None, is_table=source.is_table)
+    for row, why in decoded.errors.items():
+        raise UnreadableRecord(source, records[row], why)
+    column: Any = decoded.column
+    return list(column.to_pylist(maps_as_pydicts="strict"))
 
 
 def _decoded(

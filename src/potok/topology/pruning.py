@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
+from potok.events.rows import FORMAT
 from potok.expressions.expr import ALL, Expr, fields
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import Inferred
@@ -68,7 +69,7 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
             return _expr_fields([*(slot.expr for slot in plan.slots if slot.expr is not None), *tests])
         return _expr_fields([plan.selector, *tests])
     if isinstance(node, Sink):
-        if node.events is not None:
+        if node.events is not None or node.value_format == FORMAT:
             return None
         same_format = isinstance(source, StreamSource) and node.value_format in ("", source.value.format)
         return _expr_fields(inferred[node].exprs) if inferred[node.upstream].intact and same_format else None

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from potok.errors import QueryError
 from potok.events.personal.key_store import KeyStore
 from potok.events.read import read_events
+from potok.events.rows import FORMAT, decode_rows, rows_of_stream
 from potok.log.broker import HEADERS, Broker
 from potok.log.record_limits import record_sizes
 from potok.operators.core.batch_spec import BatchTooLarge, Range
@@ -84,16 +85,20 @@ class SourceReader(Operator):
         self.emit(chunk)
 
     def _chunk(self, batch: pa.RecordBatch, input_partition: int, clock: int) -> tuple[Chunk, int]:
+        envelopes = self._node.value.format == FORMAT
         if isinstance(self._node, StreamSource) and self._node.skips_null:
-            batch = _with_values(batch)
+            batch = batch.filter(rows_of_stream(batch)) if envelopes else _with_values(batch)
         if self._skips is not None:
             batch = _without(batch, self._skips)
         count = batch.num_rows
         key, key_errors = decode(batch.column("key"), self._node.key, None)
         if isinstance(self._node, StreamSource) and self._node.events is not None:
             return self._events(batch, input_partition, clock, (key, key_errors))
-        value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
         headers = batch.column("headers")
+        if envelopes:
+            value, value_errors = self._rows_of_events(batch)
+        else:
+            value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
         chunk = Chunk(
             key,
             value,
@@ -114,6 +119,14 @@ class SourceReader(Operator):
             chunk.stream_time = self._stream_times(chunk.timestamp, clock)
             clock = int(chunk.stream_time[-1])
         return chunk, clock
+
+    def _rows_of_events(self, batch: pa.RecordBatch) -> tuple[Column, Errors]:
+        """Decode CloudEvents to rows of SQL."""
+        schema, is_table = self._node.value.schema, isinstance(self._node, TableSource)
+        assert schema is not None
+        values, headers = batch.column("value"), batch.column("headers")
+        decoded = decode_rows(values, headers, schema, self._columns, is_table=is_table)
+        return decoded.column, decoded.errors
 
     def _events(
         self, batch: pa.RecordBatch, input_partition: int, clock: int, keys: tuple[Column, Errors]

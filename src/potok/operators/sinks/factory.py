@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from potok.events.personal.key_store import known_key_store
-from potok.events.write import EventWriting
+from potok.events.rows import FORMAT
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
-from potok.operators.sinks.event_encoder import EventEncoder
+from potok.operators.sinks.event_encoder import EventEncoder, EventRowEncoder
 from potok.operators.sinks.external_sink import ExternalSinkOperator
 from potok.operators.sinks.topic_sink import SinkWriter
 from potok.operators.stateless.factory import traced
@@ -31,13 +31,18 @@ def sink(node: Sink, shop: OperatorFactory) -> Operator:
         shop.report,
         node.guarantee,
         stamp=None if node.stamp is None else (node.stamp, traced(node, shop)),
-        events=None if node.events is None else _event_encoder(node.events, shop),
+        events=_event_encoder(node, shop),
     )
 
 
-def _event_encoder(how: EventWriting, shop: OperatorFactory) -> EventEncoder:
-    keys = known_key_store(shop.plan.personal_keys)
-    return EventEncoder(how, shop.spec.query, shop.spec.input_partitions, keys)
+def _event_encoder(node: Sink, shop: OperatorFactory) -> EventEncoder | EventRowEncoder | None:
+    """Return what encodes the values of a sink as events, if it writes events."""
+    if node.events is not None:
+        keys = known_key_store(shop.plan.personal_keys)
+        return EventEncoder(node.events, shop.spec.query, shop.spec.input_partitions, keys)
+    if node.value_format == FORMAT:
+        return EventRowEncoder(shop.spec.query, node.topic, shop.spec.input_partitions)
+    return None
 
 
 @post_shuffle_of(Deliver)

@@ -23,6 +23,7 @@ _FORMATS = {
     "none": ("none", "NoneFormat"),
     "kafka": ("kafka", "KafkaFormat"),
     "sql_json": ("lenient.json_format", "LenientJsonFormat"),
+    "cloudevents": ("lenient.json_format", "LenientJsonFormat"),
     "sql_delimited": ("lenient.delimited_format", "LenientDelimitedFormat"),
     "avro": ("avro.avro_format", "AvroFormat"),
     "protobuf": ("protobuf.protobuf_format", "ProtobufFormat"),

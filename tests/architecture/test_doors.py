@@ -25,7 +25,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "redis": ("backends/redis_connection.py",),
     "fastapi": WEB,
     "starlette": WEB,
-    "uvicorn": WEB,
+    "uvicorn": (*WEB, "sources/webhooks/"),
     "typer": TERMINAL,
     "rich": TERMINAL,
     "pytest": ("testing/",),

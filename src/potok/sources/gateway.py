@@ -63,6 +63,7 @@ class _Running:
         self.listener.stop()
         for appender in self._appenders:
             appender.stop(timeout_s)
+        self.listener.close()
 
     def status(self) -> ListenerStatus:
         address = self.listener.address
@@ -109,7 +110,7 @@ class Gateway:
                 for topic in filter(None, (spec.topic, spec.dead_letters)):
                     self.broker.create_topic(topic, spec.partitions, exist_ok=True)
                 running = _Running(spec, self.broker)
-                opening.callback(running.listener.stop)
+                opening.callback(running.listener.close)
                 self._running.append(running)
             opening.pop_all()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import threading
 from contextlib import suppress
@@ -14,7 +15,7 @@ import orjson
 
 from potok.checksum import crc32
 from potok.duration import Duration, to_seconds
-from potok.errors import TopologyError
+from potok.errors import PotokError, TopologyError
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival
 from potok.sources.counters import TOO_LARGE
@@ -22,6 +23,8 @@ from potok.sources.listener import Listener, ListenerContext, ListenerSpec, opti
 
 _CHUNK = 1 << 20
 _FINGERPRINT = 256
+
+_logger = logging.getLogger("potok.sources")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +103,8 @@ class FileListener(Listener):
         self._context.buffer.close()
         if self._thread.is_alive():
             self._thread.join()
+
+    def close(self) -> None:
         for each in self._files.values():
             each.file.close()
 
@@ -223,7 +228,11 @@ class FileListener(Listener):
             each.durable_to = end
             self._stored[identity] = (str(each.path), end, each.fingerprint())
             found = {f"{key.device}:{key.inode}": value for key, value in self._stored.items()}
-        self._context.broker.set_metadata({self._key: orjson.dumps(found)})
+        try:
+            self._context.broker.set_metadata({self._key: orjson.dumps(found)})
+        except PotokError as error:
+            # The next position includes this one; until then, a restart reads its lines again.
+            _logger.warning('listener "%s": a position was not stored: %s', self._spec.name, error)
 
 
 def _fingerprint(file: BinaryIO, length: int) -> list[int]:

@@ -93,7 +93,11 @@ class Listener(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """Receive nothing more. What was handed over is still appended."""
+        """Receive nothing more. What was handed over is still appended, and acknowledged."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release the address, and what acknowledgements need, after the last one."""
 
     @property
     def problem(self) -> str | None:

@@ -64,8 +64,11 @@ class LineListener(Listener):
         self._loop.run(self._server.start_serving())
 
     def stop(self) -> None:
+        self._loop.run(self._end())
+
+    def close(self) -> None:
         if self._loop.is_open:
-            self._loop.run(self._end())
+            self._server.close()
             self._loop.close()
 
     def state(self) -> dict[str, Any]:

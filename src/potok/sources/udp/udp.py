@@ -76,7 +76,7 @@ class DatagramListener(Listener):
                 self._sockets.append(opened)
                 address = Address(address.host, opened.getsockname()[1])
         except (OSError, OverflowError) as error:
-            self.stop()
+            self.close()
             why = getattr(error, "strerror", None) or str(error)
             raise CannotListen(spec.name, address, why) from error
         self.address = address
@@ -106,9 +106,11 @@ class DatagramListener(Listener):
 
     def stop(self) -> None:
         self._stopping.set()
-        for thread in getattr(self, "_threads", ()):
+        for thread in self._threads:
             if thread.is_alive():
                 thread.join()
+
+    def close(self) -> None:
         for opened in self._sockets:
             opened.close()
 

@@ -6,12 +6,12 @@ import asyncio
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 from potok.clock import now_ms
-from potok.duration import to_seconds
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival, Done
 from potok.sources.counters import DROPPED_NEWEST, DROPPED_OLDEST, EXPIRED, MALFORMED, NOT_ACCEPTED, TOO_LARGE
@@ -24,8 +24,7 @@ from potok.sources.webhooks.deduplication import (
     Deduplication,
     digest_of,
 )
-from potok.sources.webhooks.signatures import BadSignature, Headers
-from potok.sources.webhooks.webhook import Webhook
+from potok.sources.webhooks.signatures import BadSignature, Headers, Verifier
 
 Message = MutableMapping[str, Any]
 RETRY_AFTER_S = 1
@@ -43,15 +42,27 @@ class Refusal(Exception):
         self.status, self.detail, self.reason, self.retry = status, detail, reason, retry
 
 
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a request looks like, and how long it may wait."""
+
+    path: str
+    body: str
+    verifier: Verifier
+    key: str | None
+    id: str | None
+    max_body: int
+    timeout_s: float
+    full_status: int
+    """The response while the buffer is full."""
+
+
 class Receive:
     """An ASGI application for one webhook."""
 
-    def __init__(self, spec: Webhook, context: ListenerContext, known: Deduplication | None) -> None:
-        self._spec, self._context, self._known = spec, context, known
-        self._verifier = spec.verifier()
-        self._timeout_s = to_seconds(spec.timeout)
+    def __init__(self, expected: Expected, context: ListenerContext, known: Deduplication | None) -> None:
+        self._expected, self._context, self._known = expected, context, known
         self._results = _Results()
-        self._full = 429 if spec.overload.when_full == "block" else 503
 
     async def __call__(
         self,
@@ -79,7 +90,7 @@ class Receive:
         await send({"type": "http.response.body", "body": data})
 
     async def _accept(self, scope: Message, receive: Callable[[], Awaitable[Message]]) -> dict[str, Any]:
-        if scope["path"] != self._spec.path:
+        if scope["path"] != self._expected.path:
             raise Refusal(404, f"there is nothing at {scope['path']}", "not_found")
         if scope["method"] != "POST":
             raise Refusal(405, "a webhook is a POST request", "method")
@@ -89,7 +100,7 @@ class Receive:
         return await self._land(headers, body)
 
     async def _body(self, headers: Headers, receive: Callable[[], Awaitable[Message]]) -> bytes:
-        most = self._spec.max_body
+        most = self._expected.max_body
         length = headers.get("content-length", "")
         if length.isdigit() and int(length) > most:
             raise self._too_large()
@@ -111,13 +122,13 @@ class Receive:
         return b"".join(parts)
 
     def _too_large(self) -> Refusal:
-        return Refusal(413, f"the body is larger than {self._spec.max_body} bytes", TOO_LARGE)
+        return Refusal(413, f"the body is larger than {self._expected.max_body} bytes", TOO_LARGE)
 
     def _verified(self, headers: Headers, raw: bytes) -> bytes:
         """Verify the signature, which is that of the bytes as they were sent, and decompress the body."""
         try:
-            self._verifier.verify(headers, raw, now_ms() / 1000)
-            return decompressed(headers.get("content-encoding", ""), raw, self._spec.max_body)
+            self._expected.verifier.verify(headers, raw, now_ms() / 1000)
+            return decompressed(headers.get("content-encoding", ""), raw, self._expected.max_body)
         except BadSignature as error:
             raise Refusal(401, str(error), "signature") from error
         except BodyTooLarge as error:
@@ -127,7 +138,7 @@ class Receive:
 
     async def _land(self, headers: Headers, body: bytes) -> dict[str, Any]:
         try:
-            values = values_of(self._spec.body, body)
+            values = values_of(self._expected.body, body)
         except BadBody as error:
             raise Refusal(400, str(error), MALFORMED) from error
         if not values:
@@ -143,10 +154,10 @@ class Receive:
     async def _land_once(
         self, known: Deduplication, headers: Headers, document: object, body: bytes, values: list[bytes]
     ) -> dict[str, Any]:
-        assert self._spec.id is not None
-        identifier = _found(self._spec.id, headers, document)
+        assert self._expected.id is not None
+        identifier = _found(self._expected.id, headers, document)
         if not identifier:
-            raise Refusal(400, f"there is no id: {self._spec.id}", "no_id")
+            raise Refusal(400, f"there is no id: {self._expected.id}", "no_id")
         digest = digest_of(body)
         try:
             earlier = known.find(identifier, digest, now_ms())
@@ -172,17 +183,17 @@ class Receive:
         return {"landed": len(values)}
 
     def _document(self, body: bytes) -> object:
-        templates = (self._spec.key, self._spec.id)
-        needed = self._spec.body == "json" and any(each and each.startswith("body:") for each in templates)
+        templates = (self._expected.key, self._expected.id)
+        needed = self._expected.body == "json" and any(each and each.startswith("body:") for each in templates)
         return orjson.loads(body) if needed else None
 
     def _records(
         self, headers: Headers, document: object, values: list[bytes], marks: tuple[tuple[str, bytes], ...]
     ) -> list[LogRecord]:
-        key = self._spec.key
+        key = self._expected.key
         if key is None:
             return [LogRecord(None, value, headers=marks) for value in values]
-        if self._spec.body in ("array", "ndjson") and key.startswith("body:"):
+        if self._expected.body in ("array", "ndjson") and key.startswith("body:"):
             keys = [_found(key, headers, orjson.loads(value)) for value in values]
         else:
             keys = [_found(key, headers, document)] * len(values)
@@ -192,11 +203,13 @@ class Receive:
 
     def _offer(self, records: list[LogRecord], done: Done) -> None:
         if not self._context.buffer.offer(Arrival.of(records, done)):
-            raise Refusal(self._full, "the buffer is full; repeat the request later", "full", retry=True)
+            raise Refusal(
+                self._expected.full_status, "the buffer is full; repeat the request later", "full", retry=True
+            )
 
     async def _wait(self, result: asyncio.Future[str | None]) -> None:
         try:
-            problem = await asyncio.wait_for(asyncio.shield(result), self._timeout_s)
+            problem = await asyncio.wait_for(asyncio.shield(result), self._expected.timeout_s)
         except TimeoutError as error:
             detail = "the log does not answer; repeat the request later"
             raise Refusal(503, detail, "timeout", retry=True) from error

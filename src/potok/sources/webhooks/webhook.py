@@ -107,7 +107,7 @@ class WebhookListener(Listener):
         import uvicorn
 
         from potok.server.http.either_protocol import EitherProtocol
-        from potok.sources.webhooks.receive import Receive
+        from potok.sources.webhooks.receive import Expected, Receive
 
         address = Address.of(spec.listen)
         self._socket = _bound(spec.name, address)
@@ -116,8 +116,18 @@ class WebhookListener(Listener):
         if spec.id is not None:
             known = Deduplication(to_ms(spec.remember_ids), spec.max_ids)
             known.load(context.broker, spec.topic, now_ms())
+        expected = Expected(
+            spec.path,
+            spec.body,
+            spec.verifier(),
+            spec.key,
+            spec.id,
+            spec.max_body,
+            to_seconds(spec.timeout),
+            full_status=429 if spec.overload.when_full == "block" else 503,
+        )
         config = uvicorn.Config(
-            Receive(spec, context, known),
+            Receive(expected, context, known),
             http=EitherProtocol,
             limit_concurrency=spec.max_connections,
             ws="none",
@@ -138,6 +148,8 @@ class WebhookListener(Listener):
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join()
+
+    def close(self) -> None:
         self._socket.close()
 
     @property

@@ -13,7 +13,6 @@ from potok.sources import Overload, TcpLines, Udp
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"buffer": "tape"}, "there is no buffer 'tape'"),
         ({"when_full": "panic"}, "there is no when_full 'panic'"),
         ({"max_records": 0}, "max_records = 0 is not a positive whole number"),
         ({"max_bytes": True}, "max_bytes = True is not a positive whole number"),

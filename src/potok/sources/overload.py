@@ -9,19 +9,15 @@ from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 
 WhenFull = Literal["block", "drop_newest", "drop_oldest", "reject"]
-BufferKind = Literal["memory", "disk"]
 
 POLICIES: tuple[WhenFull, ...] = get_args(WhenFull)
-BUFFERS: tuple[BufferKind, ...] = get_args(BufferKind)
 
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """The buffer between a listener and the log, and the policy once it is full.
+    """The bounds of the buffer between a listener and the log, and the policy once it is full.
 
     Args:
-        buffer: `memory`: a record is acknowledged once it is in the log. `disk`: a record is acknowledged once it is in
-            a file of this machine, from which it moves to the log, so the log may be away for long.
         max_records: The most records that are buffered.
         max_bytes: The most bytes that are buffered: keys, values and headers.
         max_age: A record that was buffered for longer is dropped; by default it never is.
@@ -29,15 +25,14 @@ class Overload:
             and `drop_oldest` drop records, and count them.
     """
 
-    buffer: BufferKind = "memory"
     max_records: int = 100_000
     max_bytes: int = 64 << 20
     max_age: Duration | None = None
     when_full: WhenFull = "block"
 
     def __post_init__(self) -> None:
-        _one_of("buffer", self.buffer, BUFFERS)
-        _one_of("when_full", self.when_full, POLICIES)
+        if self.when_full not in POLICIES:
+            raise TopologyError(f"there is no when_full {self.when_full!r}", hint=f"use one of {', '.join(POLICIES)}")
         for name in ("max_records", "max_bytes"):
             number = getattr(self, name)
             if not isinstance(number, int) or isinstance(number, bool) or number < 1:
@@ -56,7 +51,3 @@ class Overload:
                 f'when_full = "{self.when_full}" is not possible: {why}', hint=f"use {' or '.join(policies)}"
             )
 
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise TopologyError(f"there is no {name} {value!r}", hint=f"use one of {', '.join(allowed)}")

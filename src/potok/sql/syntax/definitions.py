@@ -9,7 +9,7 @@ from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import CONSTANTS, expression, number
 from potok.sql.syntax.queries import query
 from potok.sql.syntax.tokens import Kind, Token
-from potok.sql.syntax.type_grammar import type_name
+from potok.sql.syntax.type_names import type_name
 
 CONNECTORS = "a program in Python has sources, listeners and sinks for that"
 

@@ -13,7 +13,7 @@ from potok.sql.syntax import ast
 from potok.sql.syntax.calls import call_or_name, constructor
 from potok.sql.syntax.cursor import Cursor, whole_number
 from potok.sql.syntax.tokens import NUMBERS, Kind, Token
-from potok.sql.syntax.type_grammar import type_name
+from potok.sql.syntax.type_names import type_name
 from potok.sql.syntax.walk import parts_of
 from potok.sql.syntax.words import CONSTRUCTORS
 

@@ -26,13 +26,13 @@ from potok.sql.syntax.ast.expressions import (
     TypeName,
     Unary,
 )
-from potok.sql.syntax.ast.order import OrderItem
 from potok.sql.syntax.ast.queries import (
     Emit,
     EveryField,
     Everything,
     Join,
     JoinKind,
+    OrderItem,
     Relation,
     Select,
     SelectItem,

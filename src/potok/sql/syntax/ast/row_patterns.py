@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from potok.sql.syntax.ast.expressions import Expression, Node
-from potok.sql.syntax.ast.order import OrderItem
+from potok.sql.syntax.ast.queries import OrderItem
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from potok.compat.java import time_limit
 from potok.compat.java.regex import JavaRegexError, compiled
 from potok.sql.functions.function import Context
 from potok.sql.functions.registry import all_functions
-from potok.sql.functions.text import regex_time_limit
-from potok.sql.functions.text.regex_time_limit import each_text
+from potok.sql.functions.text import regex
+from potok.sql.functions.text.regex import each_text
 
 SLOW = "(?:(?:a|aa)+)+$"
 EVIL = "a" * 60 + "b"
@@ -28,9 +28,9 @@ def computed(name: str, *columns: list[str]) -> tuple[list[object], Context]:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_limit, "TEXT_S", 0.05)
-    monkeypatch.setattr(regex_time_limit, "ROW_S", 0.05)
-    monkeypatch.setattr(regex_time_limit, "COLUMN_S", 0.1)
-    monkeypatch.setattr(regex_time_limit, "LEAST_S", 0.01)
+    monkeypatch.setattr(regex, "ROW_S", 0.05)
+    monkeypatch.setattr(regex, "COLUMN_S", 0.1)
+    monkeypatch.setattr(regex, "LEAST_S", 0.01)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -62,7 +62,7 @@ def test_no_function_waits_for_ever(name: str, columns: tuple[list[str], ...]) -
 
 def test_slow_records_have_less_and_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(regex_time_limit.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(regex.time, "monotonic", lambda: now[0])
     given: list[float] = []
 
     def slow(text: str) -> str:

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from operators.core.in_process import InProcess
 from potok import StreamsBuilder
-from potok.cli.main import COMMANDS, app
-from potok.cli.unexpected_errors import InternalError, NotText, unexpected
+from potok.cli.main import COMMANDS, InternalError, NotText, app, unexpected
 from potok.machine import MachineError
 from potok.permissions import write_private
 from potok.records.rows import rows_of

@@ -16,7 +16,7 @@ import potok.faust as faust
 from faust.shop import order, shop
 from operators.core.in_process import InProcess
 from potok.errors import PotokError
-from potok.faust.services.cron import NotCron, next_time
+from potok.faust.services.service import NotCron, next_time
 from potok.faust.services.services import Services, every
 from potok.faust.settings.options import broker_url, state_url
 from potok.faust.web import answer

@@ -14,8 +14,7 @@ from potok.backends.state_url import Where
 from potok.dsl.builder import StreamsBuilder
 from potok.snapshots.snapshot import Committed, Snapshot, TooManyCommits, read_snapshot
 from potok.state.fence import Attempt, Fence
-from potok.state.location import StateLocation
-from potok.state.open import close_store, open_store
+from potok.state.open import StateLocation, close_store, open_store
 from potok.state.session import StateSession
 from potok.topology.nodes.windows import tumbling_ms
 

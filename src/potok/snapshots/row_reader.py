@@ -22,7 +22,7 @@ from potok.snapshots.layout import TableLayout
 from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.versions import Version
 from potok.snapshots.windows import Cell
-from potok.state.cell_mismatch import MISFIT, CellDoesNotFit, reading_cells
+from potok.state.cell import MISFIT, CellDoesNotFit, reading_cells
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 
 PREFIX = 400

@@ -7,7 +7,7 @@ from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.metadata.metadata_store import MetadataStore
 from potok.state.entry import metadata_key_of
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 
 
 class StateIsElsewhere(QueryError):

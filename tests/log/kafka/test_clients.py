@@ -9,7 +9,7 @@ import pytest
 from log.records import read_all
 from potok.errors import LogError
 from potok.log.kafka import clients
-from potok.log.kafka.development.ports import free_ports
+from potok.log.kafka.development.server import free_ports
 from potok.log.kafka.errors import KafkaRefused, KafkaUnreachable, OptionError, TimeBefore1970
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.records.log_record import LogRecord

@@ -15,7 +15,7 @@ from potok.operators.agents.record_order import RecordLocations, Records, Run
 from potok.operators.agents.tables import Change, OpenTable
 from potok.operators.agents.window_closing import CloseWindows
 from potok.operators.core.call import Errors
-from potok.state.cell_mismatch import CellDoesNotFit
+from potok.state.cell import CellDoesNotFit
 from potok.topology.agents import AgentPart, Revive
 
 

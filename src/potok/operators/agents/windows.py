@@ -17,7 +17,7 @@ from potok.operators.cells.cell_codec import decode_row
 from potok.operators.cells.timer_index import Timers
 from potok.operators.windows.windows import time_of
 from potok.records.keys import decode_keys
-from potok.state.cell_mismatch import MISFIT, CellDoesNotFit
+from potok.state.cell import MISFIT, CellDoesNotFit
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 

@@ -20,7 +20,7 @@ from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.backup import Manifest, check_file, read_shard, write_shard
 from potok.state.entry import Entry, metadata_key_of
 from potok.state.fence import Attempt
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.state.verify import Findings
 
 _COPIED = ("shape", "description", "tables")

@@ -18,8 +18,8 @@ from potok.snapshots.layout import load_layouts
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.entry import metadata_key_of
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
 
 
 class StateInTheWay(QueryError):

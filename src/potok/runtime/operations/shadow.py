@@ -24,7 +24,7 @@ from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.state_location import cells_key, cells_of, chosen_state
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.entry import Entry, metadata_key_of
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.state.store import StateMissing
 from potok.topology.graph import Topology
 

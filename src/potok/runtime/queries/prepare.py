@@ -26,8 +26,8 @@ from potok.settings import Settings
 from potok.snapshots.layout import layouts_of
 from potok.snapshots.state_location import chosen_state, encoded_location
 from potok.state.entry import metadata_key_of
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
 from potok.state.store import StateMissing
 from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
 from potok.topology.describe import description_of

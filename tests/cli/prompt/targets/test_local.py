@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from potok.cli.prompt.targets.background import in_background
 from potok.cli.prompt.targets.local import Here
+from potok.cli.prompt.targets.target import in_background
 from potok.runtime.queries.lock import QueryLock
 from potok.settings import Settings
 from potok.sql.errors import UnknownName

@@ -173,7 +173,7 @@ def test_an_address_that_is_none_is_told(url: str) -> None:
 
 
 def test_types_come_back_as_they_went() -> None:
-    from potok.cli.prompt.targets.remote_push import row_of, type_named
+    from potok.cli.prompt.targets.remote import row_of, type_named
     from potok.statements.results import ResultColumn
 
     assert type_named("STRING") == VARCHAR

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from potok.sql.syntax.ast.expressions import Expression, Node
+from potok.sql.syntax.ast.expressions import Expression, Node, OrderItem
 from potok.sql.syntax.ast.row_patterns import MatchRecognize
 
 
@@ -100,10 +100,3 @@ class Select(Node):
     order_by: tuple[OrderItem, ...] = ()
     limit: int | None = None
     emit: Emit | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class OrderItem(Node):
-    expression: Expression
-    descending: bool = False
-    nulls_first: bool | None = None

@@ -13,7 +13,9 @@ tombstones after them, so that an interrupted sweep is repeated.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from glob import escape as glob_escape
 from itertools import chain, islice
 from typing import Any
@@ -22,8 +24,7 @@ from potok.backends.redis_connection import connect, reached
 from potok.backends.state_url import Where
 from potok.errors import StateError
 from potok.state.fence import Attempt, StaleAttempt
-from potok.state.redis.scripts import PAGE, PUT
-from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
+from potok.state.store import Range, Removals, Row, ShardSnapshot, StateMissing, Store, Writes, stored_key
 
 CHUNK = 10_000
 """Keys or cells per script call, and per reply."""
@@ -204,3 +205,133 @@ def _transactions(commands: list[Command]) -> Iterator[list[Command]]:
         together.append(command)
         size += len(command[2])
     yield together
+
+
+PUT = """
+-- KEYS: attempt, table names, cells, index. ARGV: attempt, table, "put" or "remove" or "fence", items.
+-- Attempts are texts of one length, digits only, so that they compare as texts.
+-- Lua accepts a few thousand arguments per call, so long lists are passed in slices.
+local seen = redis.call('GET', KEYS[1])
+if seen and seen > ARGV[1] then return seen end
+if seen ~= ARGV[1] then redis.call('SET', KEYS[1], ARGV[1]) end
+local last = #ARGV
+if ARGV[3] == 'put' then
+  redis.call('SADD', KEYS[2], ARGV[2])
+  for first = 4, last, 4000 do
+    local stop = math.min(first + 3999, last)
+    redis.call('HSET', KEYS[3], unpack(ARGV, first, stop))
+    local scored, n = {}, 0
+    for i = first, stop, 2 do
+      scored[n + 1], scored[n + 2], n = 0, ARGV[i], n + 2
+    end
+    redis.call('ZADD', KEYS[4], unpack(scored))
+  end
+elseif ARGV[3] == 'remove' then
+  for first = 4, last, 4000 do
+    local stop = math.min(first + 3999, last)
+    redis.call('HDEL', KEYS[3], unpack(ARGV, first, stop))
+    redis.call('ZREM', KEYS[4], unpack(ARGV, first, stop))
+  end
+end
+return false
+"""
+
+PAGE = """
+-- KEYS: cells, index. ARGV: the number of cells wanted, then pairs of bounds. Gives for each pair keys and cells.
+local found = {}
+for i = 2, #ARGV, 2 do
+  local keys = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[i], ARGV[i + 1], 'LIMIT', 0, ARGV[1])
+  local cells, n = {}, 0
+  for first = 1, #keys, 4000 do
+    local part = redis.call('HMGET', KEYS[1], unpack(keys, first, math.min(first + 3999, #keys)))
+    for j = 1, #part do
+      n = n + 1
+      cells[n] = part[j]
+    end
+  end
+  found[#found + 1] = {keys, cells}
+end
+return found
+"""
+
+
+_RANGE_PAGE = 5_000
+EXPIRY_S = 24 * 3600
+
+
+class RedisSnapshot(ShardSnapshot):
+    """A shard, read during writes.
+
+    Redis has no snapshots. But a cell holds the value of one batch back, so a reader that finds the same committed
+    batch in the ledger before and after its reads has seen exactly that batch: writes of the running batch count with
+    their old value. If a batch was committed in between, the read starts over (`snapshots/snapshot.py`), so a read
+    must be shorter than a batch.
+    """
+
+    frozen = False
+
+    def __init__(self, where: Where, query: str, shard: int, keys: ShardKeys | None = None) -> None:
+        self._where, self._keys, self._client = where, keys or ShardKeys(query, shard), connect(where)
+        self._store = RedisStore(where, query, shard, keys=keys)
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        with reached(self._where):
+            found: bytes | None = self._client.hget(self._keys.cells(table), stored_key(key))
+            return found
+
+    def rows(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[Row]:
+        while True:
+            rows = self._store.page(table, start, stop, limit=_RANGE_PAGE)
+            yield from rows
+            if len(rows) < _RANGE_PAGE:
+                return
+            start = rows[-1][0] + b"\x00"
+
+    def tables(self) -> list[str]:
+        return self._store.tables()
+
+    def attempt(self) -> Attempt | None:
+        return self._store.attempt()
+
+
+class FrozenSnapshot(RedisSnapshot):
+    """A copy that is never written."""
+
+    frozen = True
+
+
+@contextmanager
+def frozen_snapshots(where: Where, query: str, shards: int) -> Iterator[list[ShardSnapshot]]:
+    """Copy all shards on the server, which is much faster than reading them.
+
+    The copies take as much memory as the shards, and expire if they are not removed.
+    """
+    client, token = connect(where), secrets.token_hex(8)
+    copies = [ShardKeys(query, shard, f"copy-{token}") for shard in range(shards)]
+    try:
+        for shard, copy in enumerate(copies):
+            _copy(client, where, ShardKeys(query, shard), copy)
+        yield [FrozenSnapshot(where, query, shard, copy) for shard, copy in enumerate(copies)]
+    finally:
+        for copy in copies:
+            _remove(client, where, copy)
+
+
+def _copy(client: Any, where: Where, keys: ShardKeys, copy: ShardKeys) -> None:
+    with reached(where):
+        tables = [name.decode() for name in client.smembers(keys.tables)]
+        pairs = [(keys.attempt, copy.attempt), (keys.tables, copy.tables)]
+        for table in tables:
+            pairs += [(keys.cells(table), copy.cells(table)), (keys.index(table), copy.index(table))]
+        pipeline = client.pipeline(transaction=True)
+        for source, target in pairs:
+            pipeline.copy(source, target, replace=True)
+            pipeline.expire(target, EXPIRY_S)
+        pipeline.execute()
+
+
+def _remove(client: Any, where: Where, copy: ShardKeys) -> None:
+    with reached(where):
+        tables = [name.decode() for name in client.smembers(copy.tables)]
+        names = [name for table in tables for name in (copy.cells(table), copy.index(table))]
+        client.unlink(copy.attempt, copy.tables, *names)

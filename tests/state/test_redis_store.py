@@ -9,11 +9,11 @@ import pytest
 
 from potok.backends.redis_connection import StateMayVanish, connect
 from potok.backends.state_url import Where
+from potok.state import redis_store
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt, Fence, StaleAttempt
 from potok.state.open import open_store
-from potok.state.redis import redis_store
-from potok.state.redis.redis_snapshot import frozen_snapshots
+from potok.state.redis_store import frozen_snapshots
 from potok.state.session import StateSession, tombstones_of
 from state.shard import Shard
 

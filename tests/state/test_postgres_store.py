@@ -10,7 +10,7 @@ from potok.errors import StateError
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt
 from potok.state.open import open_snapshots, open_store
-from potok.state.postgres.schema import cells_of
+from potok.state.postgres_store import cells_of
 from state.shard import Shard
 
 FIRST = Attempt(1, 1)

@@ -6,17 +6,21 @@ attempts on one shard are serialized and a lower one is rejected.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any
 
-from psycopg.sql import SQL, Composed
+import psycopg
+from psycopg.sql import SQL, Composed, Identifier
 
 from potok.backends.postgres.arrays import Blobs
-from potok.backends.postgres.connections import Connection, connections_to
-from potok.backends.state_url import Where
+from potok.backends.postgres.connections import Connection, Connections, connections_to, rejected
+from potok.backends.postgres.tables import make_tables, table_exists
+from potok.backends.state_url import StoreUnreachable, Where
+from potok.redact import safe_cause
 from potok.state.fence import Attempt, StaleAttempt
-from potok.state.postgres.schema import cells_of, cells_text, make_state_tables
-from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
+from potok.state.store import Range, Removals, Row, ShardSnapshot, StateMissing, Store, Writes, stored_key
 
 BEYOND = b"\xff" * 512
 """Greater than any stored key."""
@@ -189,3 +193,136 @@ class PostgresStore(Store):
             return connection.execute(self._sql(statement), values, binary=True).fetchall()
 
         return self._connections.run(work)
+
+
+_FENCES = """
+CREATE TABLE IF NOT EXISTS potok.fences (
+    query text, shard int, epoch bigint NOT NULL, batch bigint NOT NULL, PRIMARY KEY (query, shard)
+)
+"""
+
+_COUNTS = """
+CREATE TABLE IF NOT EXISTS potok.counts (
+    query text, shard int, tbl text, cells bigint NOT NULL, PRIMARY KEY (query, shard, tbl)
+)
+"""
+
+# Cells are updated often: free space in each page enables heap-only updates, which do not touch the index.
+_CELLS = """
+CREATE TABLE IF NOT EXISTS {} (
+    shard int, tbl text COLLATE "C", key bytea, cell bytea NOT NULL, PRIMARY KEY (shard, tbl, key)
+) WITH (fillfactor = 75, autovacuum_vacuum_scale_factor = 0.05)
+"""
+
+_LONGEST_NAME = 50
+"""PostgreSQL truncates names after 63 bytes."""
+
+
+def cells_of(query: str) -> Identifier:
+    """Return the table with the cells of a query."""
+    name = (
+        query if len(query) <= _LONGEST_NAME else f"{query[:30]}-{blake2b(query.encode(), digest_size=8).hexdigest()}"
+    )
+    return Identifier("potok", f"cells {name}")
+
+
+def cells_text(query: str) -> str:
+    """Return the same as text, quoted for a statement."""
+    return cells_of(query).as_string(None)
+
+
+def make_state_tables(connections: Connections, query: str) -> None:
+    shared = {"potok.fences": SQL(_FENCES), "potok.counts": SQL(_COUNTS)}
+    make_tables(connections, {**shared, cells_text(query): SQL(_CELLS).format(cells_of(query))})
+
+
+def drop_state_tables(where: Where, query: str) -> None:
+    """Remove all state of a query, of all shards."""
+    connections = connections_to(where)
+    make_state_tables(connections, query)
+
+    def work(connection: Connection) -> None:
+        with connection.transaction():
+            connection.execute(SQL("DROP TABLE IF EXISTS {}").format(cells_of(query)))
+            connection.execute("DELETE FROM potok.fences WHERE query = %s", [query])
+            connection.execute("DELETE FROM potok.counts WHERE query = %s", [query])
+
+    connections.run(work)
+    connections.known.discard(cells_text(query))
+
+
+PAGE = 5_000
+
+_ROWS = "SELECT key, cell FROM {} WHERE shard = %s AND tbl = %s AND key >= %b AND key < %b ORDER BY key LIMIT %s"
+_GET_COMMITTED = "SELECT cell FROM {} WHERE shard = %s AND tbl = %s AND key = %b"
+
+
+class PostgresSnapshot(ShardSnapshot):
+    frozen = True
+
+    def __init__(self, connection: Connection, query: str, shard: int) -> None:
+        self._connection, self._query, self._shard = connection, query, shard
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        found = self._all(_GET_COMMITTED, table, stored_key(key))
+        return found[0][0] if found else None
+
+    def rows(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[Row]:
+        while True:
+            rows = self._all(_ROWS, table, start, BEYOND if stop is None else stop, PAGE)
+            yield from rows
+            if len(rows) < PAGE:
+                return
+            start = rows[-1][0] + b"\x00"
+
+    def tables(self) -> list[str]:
+        return [name for (name,) in self._shared("SELECT tbl FROM potok.counts WHERE query = %s AND shard = %s")]
+
+    def attempt(self) -> Attempt | None:
+        found = self._shared("SELECT epoch, batch FROM potok.fences WHERE query = %s AND shard = %s")
+        return Attempt(*found[0]) if found else None
+
+    def _all(self, statement: str, *values: object) -> list[Any]:
+        composed = SQL(statement).format(cells_of(self._query))
+        return self._connection.execute(composed, [self._shard, *values], binary=True).fetchall()
+
+    def _shared(self, statement: str) -> list[Any]:
+        return self._connection.execute(statement, [self._query, self._shard]).fetchall()
+
+
+class EmptySnapshot(ShardSnapshot):
+    """A shard of a query that was never written."""
+
+    frozen = True
+
+    def get(self, table: str, key: bytes) -> bytes | None:
+        return None
+
+    def rows(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[Row]:
+        return iter(())
+
+    def tables(self) -> list[str]:
+        return []
+
+    def attempt(self) -> Attempt | None:
+        return None
+
+
+@contextmanager
+def postgres_snapshots(where: Where, query: str, shards: int) -> Iterator[list[ShardSnapshot]]:
+    connections = connections_to(where)
+    # Replace a connection that was lost while idle.
+    connections.run(lambda connection: connection.execute("SELECT 1"))
+    try:
+        with connections.borrowed() as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # The first statement, not BEGIN, decides what the transaction sees.
+            if table_exists(connection, cells_text(query)):
+                yield [PostgresSnapshot(connection, query, shard) for shard in range(shards)]
+            else:
+                yield [EmptySnapshot() for _ in range(shards)]
+            connection.execute("COMMIT")
+    except psycopg.OperationalError as error:
+        raise StoreUnreachable(str(where), str(error).strip()) from error
+    except psycopg.Error as error:
+        raise rejected(where, error) from safe_cause(error)

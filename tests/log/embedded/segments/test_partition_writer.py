@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from potok.log.embedded.segments.sync import sync_all
+from potok.log.embedded.segments.partition_writer import sync_all
 
 
 def test_files_are_synced_side_by_side() -> None:
@@ -56,7 +56,7 @@ def test_a_forked_process_has_threads_of_its_own() -> None:
 def test_files_are_synced_while_the_process_ends() -> None:
     program = (
         "import atexit\n"
-        "from potok.log.embedded.segments.sync import sync_all\n"
+        "from potok.log.embedded.segments.partition_writer import sync_all\n"
         "sync_all([lambda: None] * 3)\n"
         "atexit.register(lambda: sync_all([lambda n=n: print(n) for n in range(3)]))\n"
     )

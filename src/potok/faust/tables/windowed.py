@@ -17,8 +17,7 @@ from potok.faust.tables.external import SeenWindows
 from potok.faust.tables.window_set import SECOND_MS, HeldSet, WindowSet, can_be_held, holdable
 from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents import context
-from potok.operators.agents.values import ABSENT
-from potok.operators.agents.watched_values import keep
+from potok.operators.agents.values import ABSENT, keep
 from potok.operators.agents.windows import OpenWindows, WindowEntry
 from potok.topology.agents import TablePart
 from potok.topology.nodes import FixedWindow, Hopping, Tumbling

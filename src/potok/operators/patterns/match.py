@@ -22,7 +22,7 @@ from potok.operators.patterns.matches import Matches
 from potok.operators.patterns.neighbours import Neighbours
 from potok.operators.patterns.runs import Row, Runs, runs_of
 from potok.operators.patterns.ties import in_tie_order
-from potok.operators.windows.open_windows import timers_of
+from potok.operators.windows.windows import timers_of
 from potok.records.keys import encode_each_key
 from potok.records.rows import converter_of
 from potok.state.cell import reading_cells

@@ -10,20 +10,28 @@ from potok.topology.nodes import Channel, Ordered, Process, Saga, StoreTable
 
 
 @post_shuffle_of(Process, Saga)
-def process(node: Process, shop: OperatorFactory) -> Operator:
-    up = shop.step(node.upstream)
-    clock_ms = shop.clock(node)
+def process(node: Process, factory: OperatorFactory) -> Operator:
+    up = factory.step(node.upstream)
+    clock_ms = factory.clock(node)
     return ProcessRecords(
-        node, shop.task, up.key, shop.state, clock_ms, shop.spec.input_partitions, by_stream_time=not up.rekeyed
+        node,
+        factory.task,
+        up.key,
+        factory.state,
+        clock_ms,
+        factory.spec.input_partitions,
+        by_stream_time=not up.rekeyed,
     )
 
 
 @post_shuffle_of(Ordered)
-def ordered(node: Ordered, shop: OperatorFactory) -> Operator:
-    input_partitions, batch = shop.spec.input_partitions, shop.spec.fence.attempt.batch
-    return OrderRecords(node.name, shop.task, node.grace_ms, shop.state, shop.clock(node), input_partitions, batch)
+def ordered(node: Ordered, factory: OperatorFactory) -> Operator:
+    input_partitions, batch = factory.spec.input_partitions, factory.spec.fence.attempt.batch
+    return OrderRecords(
+        node.name, factory.task, node.grace_ms, factory.state, factory.clock(node), input_partitions, batch
+    )
 
 
 @post_shuffle_of(Channel, StoreTable)
-def output(node: Channel | StoreTable, shop: OperatorFactory) -> Operator:
-    return Operator(node.name, shop.task)
+def output(node: Channel | StoreTable, factory: OperatorFactory) -> Operator:
+    return Operator(node.name, factory.task)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from potok.errors import SchemaError
-from potok.records.formats.avro.schema import avro_schema
+from potok.records.formats.avro.avro_format import avro_schema
 from potok.records.formats.format import Decoded
 from potok.records.formats.registry import format_named
 from potok.records.schemas.declared_schema import declared_schema

@@ -12,7 +12,7 @@ import pytest
 
 import potok.faust as faust
 from operators.core.in_process import InProcess
-from potok.operators.agents import background_tasks
+from potok.operators.agents import batch_attempt
 
 TOLD: list[Any] = []
 TASKS: set[asyncio.Task[Any]] = set()
@@ -24,8 +24,8 @@ def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
     TASKS.clear()
     if __name__ in cloudpickle.list_registry_pickle_by_value():
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
-    monkeypatch.setattr(background_tasks, "_slow", {})
-    monkeypatch.setattr(background_tasks, "SHORT_PATIENCE_S", 0.05)
+    monkeypatch.setattr(batch_attempt, "_slow", {})
+    monkeypatch.setattr(batch_attempt, "SHORT_PATIENCE_S", 0.05)
 
 
 def start(work: Any) -> None:

@@ -7,7 +7,7 @@ import datetime as dt
 import pyarrow as pa
 import pytest
 
-from potok.statements.python_values import python_values
+from potok.statements.frames import python_values
 from statements.playing import Play
 
 DAYS = pa.array([5_000_000, 1, None, -900_000], pa.int32()).cast(pa.date32())

@@ -32,10 +32,14 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
-    from potok.patterns.sagas.declare import emit, retry, saga, step, together
+    from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
+    from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
+    from potok.patterns.sagas.saga import Saga, on, on_timer
+    from potok.records.position import Position
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
+    from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
     from potok.sql.errors import SqlError
@@ -80,11 +84,21 @@ _HOMES = {
     "Queue": "potok.log.queues.queue",
     "event": "potok.events.event_type",
     "upcast": "potok.events.event_type",
+    "RejectedError": "potok.patterns.aggregates.declare",
+    "aggregate": "potok.patterns.aggregates.declare",
+    "applies": "potok.patterns.aggregates.declare",
+    "command": "potok.patterns.aggregates.declare",
+    "choreography": "potok.patterns.sagas.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
     "saga": "potok.patterns.sagas.declare",
     "step": "potok.patterns.sagas.declare",
     "together": "potok.patterns.sagas.declare",
+    "Position": "potok.records.position",
+    "PositionNotReachedError": "potok.snapshots.position_wait",
+    "Saga": "potok.patterns.sagas.saga",
+    "on": "potok.patterns.sagas.saga",
+    "on_timer": "potok.patterns.sagas.saga",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -111,6 +125,8 @@ __all__ = [
     "Guarantee",
     "LogError",
     "PartitionsMovedError",
+    "Position",
+    "PositionNotReachedError",
     "PotokError",
     "Processor",
     "ProcessorContext",
@@ -118,6 +134,8 @@ __all__ = [
     "QueryError",
     "Queue",
     "Record",
+    "RejectedError",
+    "Saga",
     "SchemaError",
     "Selection",
     "SettingError",
@@ -131,6 +149,10 @@ __all__ = [
     "Table",
     "TopologyError",
     "__version__",
+    "aggregate",
+    "applies",
+    "choreography",
+    "command",
     "days",
     "emit",
     "event",
@@ -142,6 +164,8 @@ __all__ = [
     "map_store",
     "milliseconds",
     "minutes",
+    "on",
+    "on_timer",
     "open_broker",
     "open_tables",
     "retry",

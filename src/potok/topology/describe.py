@@ -12,6 +12,7 @@ from potok.topology.graph import Topology
 from potok.topology.inference.infer import Inferred, infer
 from potok.topology.nodes import (
     Aggregate,
+    AggregateRoot,
     Deliver,
     HistoryLookup,
     Node,
@@ -82,7 +83,7 @@ def detail_of(node: Node) -> str:
         details = f"value {node.value}; time: {node.timestamps.text}"
         lifetime = str(getattr(node, "lifetime", ""))
         return f"{details}; {lifetime}" if lifetime else details
-    if isinstance(node, Saga):
+    if isinstance(node, Saga | AggregateRoot):
         return node.detail
     if isinstance(node, Process):
         stores = ", ".join(f"{name} ({store})" for name, store in node.stores)

@@ -10,6 +10,8 @@ from potok.topology.graph import Topology
 from potok.topology.nodes import (
     Agents,
     AgentSends,
+    AggregateRoot,
+    Channel,
     Deliver,
     Foreach,
     HistoryLookup,
@@ -98,8 +100,10 @@ def validate(topology: Topology) -> None:
 
 def _comes_back(topology: Topology, sink: Sink) -> bool:
     """Whether a later batch of the topology may read the records that it writes: what agents send to each other,
-    directly or through another topic.
+    directly or through another topic; and the events of an aggregate, which knows its own.
     """
+    if isinstance(sink.upstream, Channel) and isinstance(sink.upstream.upstream, AggregateRoot):
+        return sink.topic == sink.upstream.upstream.events_topic
     takers = [node for agents in topology.of_type(Agents) for node in agents.sources]
     taken = set[str]().union(*(topology.upstream_topics(node) for node in takers))
     on_the_way = isinstance(sink.upstream, StreamSource) and sink.topic not in topology.upstream_topics(sink)

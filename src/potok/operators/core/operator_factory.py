@@ -95,7 +95,9 @@ class OperatorFactory:
     def reader(self, node: StreamSource | TableSource) -> SourceReader:
         aligned = any(node.topic in group.topics for group in self.plan.aligned)
         columns = self.plan.columns[node.topic]
-        return SourceReader(node, self.task, self.step(node), columns, self.broker, aligned=aligned)
+        # A replay or a shadow, which runs under another name, reads what the query has written.
+        skips = node.own if isinstance(node, StreamSource) and node.own and node.own.query == self.spec.query else None
+        return SourceReader(node, self.task, self.step(node), columns, self.broker, aligned=aligned, skips=skips)
 
     def step(self, node: Node) -> Step:
         """Return the types and traced functions of a step."""

@@ -138,7 +138,7 @@ def _process(node: Process, inferred: Inferred) -> Placements:  # noqa: ARG001
         f"{node.name}/timers-by-time": ByKey(_after_time),
         f"{node.name}/timers-by-wall": ByKey(_after_time),
     }
-    return timers | {f"{node.name}/{store}": ByKey(_itself) for store, _ in node.stores}
+    return timers | {node.cells_of(store): ByKey(_itself) for store, _ in node.stores}
 
 
 @own_tables.register

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
+from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.processors.process import ProcessRecords
 from potok.operators.processors.time_ordered import OrderRecords
-from potok.topology.nodes import Channel, Ordered, Process, Saga, StoreTable
+from potok.patterns.aggregates.processor import AggregateProcessor
+from potok.topology.nodes import AggregateRoot, Channel, Ordered, Process, Saga, StoreTable
 
 
 @post_shuffle_of(Process, Saga)
@@ -22,6 +27,21 @@ def process(node: Process, factory: OperatorFactory) -> Operator:
         factory.spec.input_partitions,
         by_stream_time=not up.rekeyed,
     )
+
+
+@post_shuffle_of(AggregateRoot)
+def aggregate_root(node: AggregateRoot, shop: OperatorFactory) -> Operator:
+    # In a replay or a shadow, which run under another name, commands were decided before.
+    deciding = copy.copy(node.processor)
+    if isinstance(deciding, AggregateProcessor):
+        deciding.decides = shop.spec.query == deciding.query
+    return process(replace(node, processor=deciding), shop)
+
+
+@wiring_of(AggregateRoot)
+def wire_aggregate_root(node: AggregateRoot, wiring: Wiring) -> None:
+    """Place no second copy of the rows: the processor writes them."""
+    wiring.step(node, materialised=False)
 
 
 @post_shuffle_of(Ordered)

@@ -14,7 +14,14 @@ import lmdb
 
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.lmdb.buffered import BufferedTable, trees_of
-from potok.state.lmdb.environment import DAMAGED, Environment, close_environment, is_there, open_environment
+from potok.state.lmdb.environment import (
+    DAMAGED,
+    Environment,
+    EnvironmentClosed,
+    close_environment,
+    is_there,
+    open_environment,
+)
 from potok.state.store import Range, Removals, Row, ShardSnapshot, SnapshotGone, StateMissing, Store, Writes, stored_key
 
 META = "/meta"
@@ -137,6 +144,8 @@ class LmdbSnapshot(ShardSnapshot):
         """Convert errors: another thread may close the environment to write to it."""
         try:
             yield
+        except EnvironmentClosed as error:
+            raise SnapshotGone(self._path) from error
         except DAMAGED as error:
             assert self._environment is not None
             raise self._environment.translated(error) from error

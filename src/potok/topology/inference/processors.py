@@ -7,22 +7,38 @@ from dataclasses import replace
 import pyarrow as pa
 
 from potok.topology.inference.step import Step, arrow_of, infer_step, windowed_key
-from potok.topology.nodes import Agents, AgentSends, AgentTable, Channel, Ordered, Process, StoreTable
+from potok.topology.nodes import (
+    Agents,
+    AgentSends,
+    AgentTable,
+    AggregateRoot,
+    Channel,
+    Ordered,
+    Process,
+    Saga,
+    StoreTable,
+)
 
 
-@infer_step.register
+@infer_step.register(Process)
+@infer_step.register(Saga)
 def _process(node: Process, ups: list[Step]) -> Step:
     up = ups[0]
     return Step(
         arrow_of(node.key_schema) if node.key_schema is not None else up.key,
         arrow_of(node.schema),
         (None,),
-        "a processor runs as Python",
+        f"a saga runs as Python; {node.detail}" if isinstance(node, Saga) else "a processor runs as Python",
         rekeyed=up.rekeyed or not node.fixed_key,
         sharded=node.fixed_key,
         order_dependent=up.rekeyed and bool(node.stores or node.processor.has_timers),
         topics=up.topics,
     )
+
+
+@infer_step.register
+def _aggregate_root(node: AggregateRoot, ups: list[Step]) -> Step:
+    return replace(_process(node, ups), value=None, order_dependent=False)
 
 
 @infer_step.register

@@ -1,6 +1,7 @@
 """The vertices of a topology, by family."""
 
 from potok.topology.nodes.agents import Agents, AgentSends, AgentTable
+from potok.topology.nodes.aggregate_roots import AggregateRoot
 from potok.topology.nodes.aggregates import Aggregate, AggregatePart, Aggregation
 from potok.topology.nodes.emission import Suppress
 from potok.topology.nodes.joins import (
@@ -46,6 +47,7 @@ __all__ = [
     "Agents",
     "Aggregate",
     "AggregatePart",
+    "AggregateRoot",
     "Aggregation",
     "Annotate",
     "Arm",

@@ -39,6 +39,10 @@ class Process(Node):
     def gathers(self) -> bool:
         return True
 
+    def cells_of(self, store: str) -> str:
+        """Return the name of the cells of a store."""
+        return f"{self.name}/{store}"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Channel(Node):

@@ -174,7 +174,7 @@ def test_settings_can_be_sent_to_another_process(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "potok.toml").write_bytes(b'broker = "\xff\x00"')
     with pytest.raises(SettingError, match=r"potok\.toml is not valid TOML"):
         Settings.load(directory=tmp_path, environ={})

@@ -83,10 +83,10 @@ def test_check_tells_all_that_is_wrong_and_carries_nothing_out(potok, tmp_path: 
     done = potok("sql", "--check", "a.sql", "--json")
     assert done.code == 1
     assert [(told["line"], told["column"], told["error"]) for told in done.objects] == [
-        (2, 1, "SyntaxMistake"),
+        (2, 1, "SqlSyntaxError"),
         (3, 8, "UnknownName"),
         (4, 1, "UnknownName"),
-        (5, 13, "SyntaxMistake"),
+        (5, 13, "SqlSyntaxError"),
     ]
     assert not (tmp_path / "data").exists()
     shown = potok("sql", "--check", "a.sql").err

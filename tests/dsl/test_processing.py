@@ -68,7 +68,7 @@ def test_what_cannot_be_a_processor_is_found_where_it_was_written(call: Any, sai
         call(stream())
 
 
-def test_a_function_of_two_arguments_is_no_processor() -> None:
+def test_a_function_of_two_arguments_is_not_a_processor() -> None:
     with pytest.raises(WrongArity):
         stream().process(lambda key, value: None)
 

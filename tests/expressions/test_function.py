@@ -69,7 +69,7 @@ def test_a_function_that_cannot_be_called_is_refused_where_it_stands(function: C
     assert caught.value.at.file == __file__
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_what_is_not_a_function_is_refused() -> None:
     with pytest.raises(TopologyError, match="not a function"):
         Function.of("amount", (1, 2))  # type: ignore[arg-type]
 
@@ -142,7 +142,7 @@ def test_a_wrong_number_of_arguments_is_answered_with_a_right_one(
     assert caught.value.at == Location(__file__, function.__code__.co_firstlineno)
 
 
-def test_what_is_no_function_is_told_with_the_line_that_passed_it() -> None:
+def test_what_is_not_a_function_is_told_with_the_line_that_passed_it() -> None:
     given: Any = "amount > 100"
     with pytest.raises(TopologyError, match="'amount > 100' is not a function") as caught:
         Function.of(given, (1, 2))

@@ -57,7 +57,7 @@ def test_a_record_that_makes_an_agent_raise_is_a_dead_letter_and_leaves_no_trace
         assert driver.table("seen").get("all") == [3, 4, 6]
 
 
-def test_a_value_that_is_no_data_is_a_dead_letter_also_if_it_was_put_in_place() -> None:
+def test_a_value_that_is_not_data_is_a_dead_letter_also_if_it_was_put_in_place() -> None:
     app = faust.App("app")
     topic = app.topic("numbers")
     kept = app.Table("kept", default=list)

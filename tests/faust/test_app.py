@@ -131,7 +131,7 @@ def test_cron_finds_the_next_time(cron: str, after: str, due: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "* * * *", "* * * * * *", "61 * * * *", "*/0 * * * *", "x * * * *"])
-def test_what_is_no_time_for_cron_is_refused(text: str) -> None:
+def test_what_is_not_a_time_for_cron_is_refused(text: str) -> None:
     with pytest.raises(NotCron):
         next_time(text, datetime(2026, 1, 1, tzinfo=UTC))
 

@@ -85,7 +85,7 @@ def test_creating_a_topic_twice_is_an_error_unless_allowed(log: Broker) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "a/b", "x" * 250, "заказы"])
-def test_a_name_that_is_no_topic_is_refused(log: Broker, name: str) -> None:
+def test_a_name_that_is_not_a_topic_is_refused(log: Broker, name: str) -> None:
     with pytest.raises(InvalidName):
         log.create_topic(name)
     assert not log.has_topic(name)

@@ -151,7 +151,7 @@ def test_bodies_that_come_slowly_do_not_fill_the_memory(shop: Play) -> None:
             assert found.status_code == 200
 
 
-def test_a_client_that_goes_away_in_the_middle_of_its_body_is_no_failure(
+def test_a_client_that_goes_away_in_the_middle_of_its_body_is_not_a_failure(
     server: Server, client: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

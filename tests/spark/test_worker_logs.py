@@ -50,7 +50,7 @@ def test_spark_is_told_the_level_that_was_chosen(monkeypatch: pytest.MonkeyPatch
     assert spark_conf(Settings())[name] == "info"
 
 
-def test_the_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_is_not_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(worker_logs.VARIABLE, "info")
     Settings.load()
 

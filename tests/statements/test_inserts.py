@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.sql.errors import Refused, SqlError, TypeMistake, UnknownName
+from potok.sql.errors import Refused, SqlError, SqlTypeError, UnknownName
 from potok.statements.inserts import insert_rows
 from statements.playing import Play
 
@@ -86,7 +86,7 @@ def test_a_key_alone_deletes_the_row_of_a_table(sources: Play) -> None:
         ("INSERT INTO s (k, a) VALUES (1);", SqlError, "2 columns, but 1 value"),
         ("INSERT INTO s VALUES (1, 'x');", Refused, "5 columns and 2 values"),
         ("INSERT INTO s (k, k) VALUES (1, 2);", Refused, "is listed twice"),
-        ("INSERT INTO s (k) VALUES ('x');", TypeMistake, "INTEGER"),
+        ("INSERT INTO s (k) VALUES ('x');", SqlTypeError, "INTEGER"),
         ("INSERT INTO s (a) VALUES (b);", Refused, "VALUES cannot refer to a column"),
         ("INSERT INTO s (ROWPARTITION, a) VALUES (0, 'x');", UnknownName, "ROWPARTITION"),
         ("INSERT INTO nowhere VALUES (1);", UnknownName, "there is no stream or table"),

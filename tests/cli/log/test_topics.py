@@ -57,7 +57,7 @@ def test_a_topic_is_not_created_twice_unless_it_is_said_to_be_fine(potok) -> Non
     assert "with 2 partitions" in fine.err
 
 
-def test_a_retention_that_is_no_duration_is_refused(potok) -> None:
+def test_a_retention_that_is_not_a_duration_is_refused(potok) -> None:
     result = potok("topics", "create", "orders", "--retention", "soon")
     assert result.code == 1
     assert '"soon" is not a duration' in result.err

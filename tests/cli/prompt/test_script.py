@@ -10,7 +10,7 @@ import pytest
 
 from cli.prompt.recorded import Recorded
 from potok.cli.prompt.script import Script, check_ends
-from potok.sql.errors import Refused, SqlError, SyntaxMistake, UnknownName
+from potok.sql.errors import Refused, SqlError, SqlSyntaxError, UnknownName
 from potok.sql.types import BIGINT
 from potok.statements.results import Done, Push, ResultColumn, Row
 
@@ -61,7 +61,7 @@ def test_statements_are_carried_out_in_their_order() -> None:
 
 def test_nothing_is_carried_out_of_a_text_that_cannot_be_parsed() -> None:
     target = Recorded()
-    with pytest.raises(SyntaxMistake):
+    with pytest.raises(SqlSyntaxError):
         Script(target, Shown(), settles=False).run("DROP STREAM a; DORP STREAM b;")
     assert target.asked == []
 

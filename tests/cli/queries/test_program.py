@@ -45,7 +45,7 @@ def test_the_only_builder_is_found_and_the_script_part_does_not_run(tmp_path: Pa
     assert load_topology(write_program(tmp_path)).name == "shop"
 
 
-def test_a_topology_beside_its_builder_is_no_second_one(tmp_path: Path) -> None:
+def test_a_topology_beside_its_builder_is_not_a_second_one(tmp_path: Path) -> None:
     assert load_topology(write_program(tmp_path, SHOP + "\ntopology = builder.build()\n")).name == "shop"
 
 

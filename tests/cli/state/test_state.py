@@ -121,7 +121,7 @@ def test_verify_names_a_shard_that_cannot_be_read_and_goes_on_with_the_others(po
     assert 0 < found["cells"] < whole
 
 
-def test_what_was_deleted_is_no_damage(potok: Potok, data: Path) -> None:
+def test_what_was_deleted_is_not_damage(potok: Potok, data: Path) -> None:
     store = open_store(data, "shop", 0)
     attempt = store.attempt()
     assert attempt is not None

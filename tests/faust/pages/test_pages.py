@@ -103,7 +103,7 @@ def test_a_class_may_say_itself_what_an_error_looks_like(app: faust.App) -> None
     assert (answer.status, answer.body) == (403, b"no: 403")
 
 
-def test_a_body_that_is_no_json_is_the_fault_of_the_client(app: faust.App) -> None:
+def test_a_body_that_is_not_json_is_the_fault_of_the_client(app: faust.App) -> None:
     @app.page("/x", methods=["POST"])
     async def page(self: Any, request: Request) -> Any:
         return await request.json()

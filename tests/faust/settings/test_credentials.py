@@ -73,7 +73,7 @@ def test_kerberos_is_refused_where_the_client_has_none(monkeypatch: pytest.Monke
     assert (found["sasl.mechanism"], found["sasl.kerberos.service.name"]) == ("GSSAPI", "log")
 
 
-def test_what_is_no_credentials_is_refused_where_the_app_is_made() -> None:
+def test_unknown_credentials_are_refused_where_the_app_is_made() -> None:
     with pytest.raises(CannotLogIn, match="broker_credentials cannot be a str"):
         faust.App("app", broker_credentials="secret")
 

@@ -149,7 +149,7 @@ def test_a_record_that_is_rejected_is_set_aside_without_another_try(broker: Embe
     assert dict(letter.headers)["potok.error"] == b"not an order"
 
 
-def test_a_group_whose_name_is_no_topic_needs_a_topic_for_dead_letters(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_group_whose_name_is_not_a_topic_needs_a_topic_for_dead_letters(broker: EmbeddedBroker, topic: str) -> None:
     with pytest.raises(InvalidName, match="dead_letters="):
         Queue(broker, topic, "команда")
     with Queue(broker, topic, "команда", dead_letters="aside"):

@@ -127,7 +127,7 @@ def test_two_stores_that_were_given_one_object_do_not_share_it(batch_records: in
     assert [value for _, value, _ in out] == [[[1], []], [[1, 2], []]]
 
 
-def test_a_state_that_is_no_data_sets_the_record_aside() -> None:
+def test_a_state_that_is_not_data_sets_the_record_aside() -> None:
     class Odd(Processor):
         state = value_store()
 

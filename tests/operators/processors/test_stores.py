@@ -60,7 +60,7 @@ def test_what_was_set_is_a_copy() -> None:
     assert store.get() == {"a": [1]}
 
 
-def test_what_is_no_data_is_refused_where_it_is_set() -> None:
+def test_what_is_not_data_is_refused_where_it_is_set() -> None:
     for store, put in (
         (opened(value_store()), lambda s: s.set(object())),
         (opened(list_store()), lambda s: s.append([object()])),

@@ -63,7 +63,7 @@ def test_a_run_in_which_the_clock_stands_goes_in_parts(tmp_path: Path) -> None:
     assert step.next_due() is None
 
 
-def test_a_value_that_is_no_data_is_set_aside_and_the_others_wait(tmp_path: Path) -> None:
+def test_a_value_that_is_not_data_is_set_aside_and_the_others_wait(tmp_path: Path) -> None:
     task = task_of()
     order(tmp_path, 1, NEVER, [chunk_of(["a", "b", "c"], [1, object(), 3], [5, 6, 7])], task)
     assert [(letter["step"], letter["offset"]) for letter in letters(task)] == [("o", "1")]

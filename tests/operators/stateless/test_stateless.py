@@ -99,7 +99,7 @@ def test_any_iterable_is_several_values(call: Any) -> None:
     assert run(flat(task_of(), call), ["a"], [1]) == [("a", 1), ("a", 2)]
 
 
-def test_nothing_is_no_records_and_none_is_an_error() -> None:
+def test_no_records_are_accepted_and_none_is_an_error() -> None:
     task = task_of()
     assert run(flat(task, lambda v: [] if v else None), ["a", "b"], [0, 1]) == []
     assert [letter["key"] for letter in letters(task)] == [b"a"]

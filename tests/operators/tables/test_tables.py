@@ -175,7 +175,7 @@ def test_an_aggregate_of_an_aggregate_takes_its_changes(shards: int, spread: boo
 
 
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_value_that_is_no_data_is_set_aside_and_the_row_stays(batch_records: int | None) -> None:
+def test_a_value_that_is_not_data_is_set_aside_and_the_row_stays(batch_records: int | None) -> None:
     builder = StreamsBuilder("q")
     builder.stream("s").map_values(lambda v: object() if v == 2 else v).to_table(name="t")
     with InProcess(builder) as driver:

@@ -60,7 +60,7 @@ def test_behind_a_step_that_holds_records_back_the_history_goes_back_as_much_fur
             table.get("k", as_of=249)
 
 
-def test_what_does_not_change_the_newest_version_is_no_change_of_the_row() -> None:
+def test_what_does_not_change_the_newest_version_is_not_a_change_of_the_row() -> None:
     with InProcess(prices()) as driver:
         for row in ((10, 1), (50, 5), (30, 3), (60, None), (55, 4), (70, 7)):
             send(driver, row)

@@ -220,7 +220,7 @@ def test_a_record_that_fails_in_one_sliding_window_is_in_none(batch_records: int
         assert driver.reasons() == [("w", "error")]
 
 
-def test_a_value_that_is_no_data_is_a_dead_letter() -> None:
+def test_a_value_that_is_not_data_is_a_dead_letter() -> None:
     builder = StreamsBuilder("q")
     stream = builder.stream("t").map_values(lambda v: object() if v == 1 else v)
     stream.group_by_key().windowed_by(session(10)).collect_list(name="w")

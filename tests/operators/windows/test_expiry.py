@@ -69,7 +69,7 @@ def test_a_window_that_closes_as_it_opens_leaves_no_row_behind(kind: str, batch_
         assert driver.table("windows").all() == {"one": 3}
 
 
-def test_a_dropped_window_is_no_change_of_its_result() -> None:
+def test_a_dropped_window_is_not_a_change_of_its_result() -> None:
     with windows(10, 0, 20) as driver:
         send(driver, 5, 100)
         driver.run()

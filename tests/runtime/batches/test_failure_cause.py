@@ -137,7 +137,7 @@ def test_what_nobody_meant_to_raise_is_told_as_an_internal_error_with_its_place(
 @pytest.mark.parametrize(
     "raised", ["OSError: [Errno 24] Too many open files: 'x'", "MemoryError", "PermissionError: no"]
 )
-def test_what_the_machine_refuses_is_no_internal_error(raised: str) -> None:
+def test_what_the_machine_refuses_is_not_an_internal_error(raised: str) -> None:
     told = IN_POTOK.replace("ValueError: need at least one array to concatenate", raised)
     assert cause_of(RuntimeError(told)) == raised
 

@@ -73,7 +73,7 @@ def test_queries_are_listed_paused_resumed_and_ended(client: httpx.Client, shop:
     assert client.delete("/queries/nobody").status_code == 404
 
 
-def test_an_id_in_a_path_is_no_statement(client: httpx.Client, shop: Play) -> None:
+def test_an_id_in_a_path_is_not_a_statement(client: httpx.Client, shop: Play) -> None:
     assert client.delete("/queries/ALL").status_code == 404
     assert client.delete("/queries/CTAS_TOTALS_1; DROP TABLE totals").status_code == 404
     assert len(shop.database.catalog_state().queries) == 2

@@ -124,7 +124,7 @@ def test_of_many_who_send_one_key_at_once_one_appends(client: httpx.Client, shop
         ([{"value": 1}, {"nothing": 1}], 400),
     ],
 )
-def test_what_is_no_record_is_refused_and_nothing_is_appended(
+def test_what_is_not_a_record_is_refused_and_nothing_is_appended(
     client: httpx.Client, shop: Play, body: Any, status: int
 ) -> None:
     answer = send(client, body)

@@ -73,7 +73,7 @@ def test_a_flood_of_one_reason_does_not_hide_another(broker: Broker) -> None:
     assert [each["offset"] for each in found if each["reason"] == "late"] == list(range(999, 999 - PER_REASON, -1))
 
 
-def test_a_value_is_cut_and_bytes_that_are_no_text_are_escaped() -> None:
+def test_a_value_is_cut_and_bytes_that_are_not_text_are_escaped() -> None:
     assert shown(b"x" * 1_000) == "x" * (SHOWN_CHARS - 1) + "…"
     assert len(shown(b"\xff" * 5_000)) == SHOWN_CHARS
     assert shown(b"caf\xff") == "caf\\xff"

@@ -13,7 +13,7 @@ def test_top_breaks_ties_by_key_so_that_rows_do_not_dance() -> None:
     assert [row["key"] for row in top({"b": 1, "c": 1, "a": 1}, {}, limit=3)] == ["a", "b", "c"]
 
 
-def test_top_leaves_out_what_is_no_number() -> None:
+def test_top_leaves_out_what_is_not_a_number() -> None:
     assert top({"a": None, "b": True, "c": "9", "d": 1}, {}, limit=9) == [{"key": "d", "value": 1, "beside": None}]
 
 

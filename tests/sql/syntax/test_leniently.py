@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.errors import SourceLocation, SyntaxMistake
+from potok.sql.errors import SourceLocation, SqlSyntaxError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import Unparsed, parse_leniently, parse_script
 
@@ -60,9 +60,9 @@ def test_the_name_that_a_wrong_statement_was_to_make_is_known(text: str, name: s
 
 
 def test_a_mistake_in_the_last_statement_comes_before_its_missing_end() -> None:
-    with pytest.raises(SyntaxMistake, match="no statement begins with SELCT") as caught:
+    with pytest.raises(SqlSyntaxError, match="no statement begins with SELCT") as caught:
         parse_script("SELECT a FROM o; SELCT")
     assert (caught.value.hint, caught.value.location) == ("did you mean SELECT?", SourceLocation(1, 18, 5))
     for text in ("SELECT a FROM o; SELECT a FROM o", "SELECT a FROM o; SELECT a FROM"):
-        with pytest.raises(SyntaxMistake, match="the statement is not finished"):
+        with pytest.raises(SqlSyntaxError, match="the statement is not finished"):
             parse_script(text)

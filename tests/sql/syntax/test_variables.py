@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.errors import SyntaxMistake, UnknownName
+from potok.sql.errors import SqlSyntaxError, UnknownName
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from sql.syntax.one_statement import parse_statement
@@ -51,7 +51,7 @@ def test_a_value_can_never_end_a_text_or_a_statement() -> None:
 
 @pytest.mark.parametrize("value", ["a; DROP STREAM s", "a b", "", "a.b", "1 + 2", "'open", "${y}", "--"])
 def test_a_value_that_is_more_than_one_name_or_value_is_refused(value: str) -> None:
-    with pytest.raises(SyntaxMistake):
+    with pytest.raises(SqlSyntaxError):
         parse_script("DROP STREAM ${x};", {"x": value, "y": "z"})
 
 

@@ -96,7 +96,7 @@ def test_a_row_that_goes_is_told_without_its_key_too(orders: Play) -> None:
         assert taken(push, 3) == [(5,), (None,), (7,)]
 
 
-def test_a_record_without_a_key_is_no_row_of_a_table(orders: Play) -> None:
+def test_a_record_without_a_key_is_not_a_row_of_a_table(orders: Play) -> None:
     orders.do("CREATE TABLE latest (id VARCHAR PRIMARY KEY, amount INT) WITH (KAFKA_TOPIC = 'orders');")
     with begun(orders, "SELECT amount FROM latest EMIT CHANGES;") as push:
         send(orders, "ORDERS", {"amount": 1}, {"id": "a", "amount": 2})

@@ -12,7 +12,7 @@ from potok.cli.output import counted, warn
 from potok.cli.prompt.display import Display
 from potok.cli.prompt.targets.target import Target
 from potok.errors import Location, SetupError
-from potok.sql.errors import Refused, SqlError, SyntaxMistake
+from potok.sql.errors import Refused, SqlError, SqlSyntaxError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.statements.results import Done, Push, Result, Rows
@@ -129,7 +129,7 @@ def located(error: SqlError, text: str, file: str) -> SqlError:
     if error.at is not None:
         return error
     if error.location is not None:
-        if not isinstance(error, SyntaxMistake):
+        if not isinstance(error, SqlSyntaxError):
             # The error was raised for the statement alone, so its lines are relative to the statement.
             error.line_text = ""
         error.in_text(text)

@@ -121,39 +121,39 @@ def raw(txn: Transaction, group: str) -> bytes | None:
 def join(txn: Transaction, group: str, member: str, enrolled: Enrolled, now_ms: int) -> None:
     for topic in enrolled.topics:
         catalog.get_topic(txn, topic)
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    _expel(txn, group, roster, now_ms)
-    roster.members[member] = enrolled
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    _expel(txn, group, metadata, now_ms)
+    metadata.members[member] = enrolled
     _put_beat(txn, group, member, now_ms)
-    _replan(txn, roster)
-    _store(txn, group, roster)
+    _replan(txn, metadata)
+    _store(txn, group, metadata)
 
 
 def beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
     """Renew the lease of a member, and remove members with expired leases. Does nothing for a removed member."""
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    if member not in roster.members:
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    if member not in metadata.members:
         return
     _put_beat(txn, group, member, now_ms)
-    if _expel(txn, group, roster, now_ms) or _partitions(txn, roster) != roster.partitions:
-        _replan(txn, roster)
-        _store(txn, group, roster)
+    if _expel(txn, group, metadata, now_ms) or _partitions(txn, metadata) != metadata.partitions:
+        _replan(txn, metadata)
+        _store(txn, group, metadata)
 
 
 def release(txn: Transaction, group: str, member: str, topic_partitions: Collection[PartitionId]) -> None:
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    roster.release(member, topic_partitions)
-    roster.settle()
-    _store(txn, group, roster)
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    metadata.release(member, topic_partitions)
+    metadata.settle()
+    _store(txn, group, metadata)
 
 
 def leave(txn: Transaction, group: str, member: str, now_ms: int) -> None:
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    if member in roster.members:
-        _remove(txn, group, roster, [member])
-        _expel(txn, group, roster, now_ms)
-        _replan(txn, roster)
-        _store(txn, group, roster)
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    if member in metadata.members:
+        _remove(txn, group, metadata, [member])
+        _expel(txn, group, metadata, now_ms)
+        _replan(txn, metadata)
+        _store(txn, group, metadata)
 
 
 def commit(
@@ -179,21 +179,21 @@ def check_nobody(txn: Transaction, group: str, now_ms: int) -> None:
 
 
 def describe(txn: Transaction, group: str, now_ms: int) -> GroupDescription:
-    roster = GroupMetadata.of_bytes(raw(txn, group))
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
     members = tuple(
         GroupMember(
-            name, roster.members[name].client, roster.members[name].topics, tuple(sorted(roster.owned_by(name)))
+            name, metadata.members[name].client, metadata.members[name].topics, tuple(sorted(metadata.owned_by(name)))
         )
-        for name in sorted(living(txn, group, roster, now_ms))
+        for name in sorted(living(txn, group, metadata, now_ms))
     )
     known = ((topic.name, groups.committed(txn, group, topic.name)) for topic in catalog.all_topics(txn))
     return GroupDescription(group, tuple(members), {topic: offsets for topic, offsets in known if offsets})
 
 
-def living(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> list[str]:
+def living(txn: Transaction, group: str, metadata: GroupMetadata, now_ms: int) -> list[str]:
     return [
         name
-        for name, enrolled in roster.members.items()
+        for name, enrolled in metadata.members.items()
         if _is_alive(txn.get(_beat_key(group, name)), enrolled.lease_ms, now_ms)
     ]
 
@@ -226,35 +226,35 @@ def _is_alive(beat_at: bytes | None, lease_ms: int, now_ms: int) -> bool:
     return beat_at is not None and abs(now_ms - int.from_bytes(beat_at, "big")) < lease_ms
 
 
-def _expel(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> bool:
+def _expel(txn: Transaction, group: str, metadata: GroupMetadata, now_ms: int) -> bool:
     """Remove members with expired leases; return whether there were any."""
-    alive = living(txn, group, roster, now_ms)
-    gone = [name for name in roster.members if name not in alive]
-    _remove(txn, group, roster, gone)
+    alive = living(txn, group, metadata, now_ms)
+    gone = [name for name in metadata.members if name not in alive]
+    _remove(txn, group, metadata, gone)
     return bool(gone)
 
 
-def _remove(txn: Transaction, group: str, roster: GroupMetadata, gone: Sequence[str]) -> None:
+def _remove(txn: Transaction, group: str, metadata: GroupMetadata, gone: Sequence[str]) -> None:
     for name in gone:
         txn.delete(_beat_key(group, name))
-    roster.remove(gone)
+    metadata.remove(gone)
 
 
-def _replan(txn: Transaction, roster: GroupMetadata) -> None:
-    roster.replan(_partitions(txn, roster))
-    roster.settle()
+def _replan(txn: Transaction, metadata: GroupMetadata) -> None:
+    metadata.replan(_partitions(txn, metadata))
+    metadata.settle()
 
 
-def _partitions(txn: Transaction, roster: GroupMetadata) -> dict[str, int]:
+def _partitions(txn: Transaction, metadata: GroupMetadata) -> dict[str, int]:
     """Return the partition counts of all subscribed topics. A deleted one has none; its readers fail when they read."""
-    wanted = sorted({topic for enrolled in roster.members.values() for topic in enrolled.topics})
+    wanted = sorted({topic for enrolled in metadata.members.values() for topic in enrolled.topics})
     found = [catalog.find_topic(txn, name) for name in wanted]
     return {topic.name: topic.partitions for topic in found if topic is not None}
 
 
-def _store(txn: Transaction, group: str, roster: GroupMetadata) -> None:
-    if roster.members:
-        txn.put(_key(group), roster.to_bytes())
+def _store(txn: Transaction, group: str, metadata: GroupMetadata) -> None:
+    if metadata.members:
+        txn.put(_key(group), metadata.to_bytes())
     else:
         txn.delete(_key(group))
 

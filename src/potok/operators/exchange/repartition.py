@@ -150,8 +150,8 @@ class GatherRecords(Operator):
         self._shuffle_writer, self._level, self.step = shuffle_writer, level, step
 
     def process(self, chunk: Chunk) -> None:
-        nowhere = pa.nulls(len(chunk), pa.binary()).fill_null(b"")
-        for shard, payload in packed(self.step, self.task, chunk, nowhere, 1, _part):
+        no_key = pa.nulls(len(chunk), pa.binary()).fill_null(b"")
+        for shard, payload in packed(self.step, self.task, chunk, no_key, 1, _part):
             self._shuffle_writer.send(self._level, shard, self.name, payload)
 
 

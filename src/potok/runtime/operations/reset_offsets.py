@@ -91,7 +91,7 @@ def reset(
             state_of(broker, query).with_password().remove()
         # No other batch may reuse the number of one whose output may already be visible.
         sealed = entry.sealed(batch=entry.batch + 1)
-        ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.tick), **changes))
+        ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.empty_batches), **changes))
         return moves
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from potok.errors import QueryError
 from potok.log.failpoint import failpoint
 from potok.runtime.batches.executor import ExecutorFactory
-from potok.runtime.operations.replay import SHADOW, beside
+from potok.runtime.operations.replay import SHADOW, with_prefix
 from potok.runtime.operations.reset_offsets import stopped
 from potok.runtime.planning.start_offsets import protect
 from potok.runtime.queries.prepare import prepare
@@ -64,7 +64,7 @@ class NotAShadow(QueryError):
 
 
 def shadow_of(topology: Topology) -> Topology:
-    return beside(topology, SHADOW)
+    return with_prefix(topology, SHADOW)
 
 
 def start_shadow(

@@ -178,7 +178,7 @@ def _begin(
     changes: dict[str, Any] = {
         "shards": plan.shards,
         "topic_ids": topic_ids,
-        "offsets": Offsets(positions, offsets.tick, offsets.idle),
+        "offsets": Offsets(positions, offsets.empty_batches, offsets.idle),
     }
     failpoint("epoch.before")
     # Before the first batch: if it is interrupted, it is read again, and must find the same records.

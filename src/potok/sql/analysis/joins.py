@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.sql.analysis.form import Form
 from potok.sql.analysis.scope import Field, Rows, RowScope, rows_with
 from potok.sql.catalog import WindowShape
-from potok.sql.errors import Refused, TypeMistake
+from potok.sql.errors import Refused, SqlTypeError
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.functions.function import common_type
@@ -89,7 +89,7 @@ def _compared(part: ast.Binary, left: Rows, right: Rows, types: Mapping[str, pa.
     if to is None:
         hint = f"write CAST({show(one.condition)} AS {type_name(other.key.type)})"
         message = f"cannot join {type_name(one.key.type)} with {type_name(other.key.type)}"
-        raise TypeMistake(message, hint=hint, location=part.at)
+        raise SqlTypeError(message, hint=hint, location=part.at)
     return check(one.condition, RowScope(left, types), to=to), check(other.condition, RowScope(right, types), to=to)
 
 
@@ -234,9 +234,9 @@ def _is_same(one: Typed, other: Typed) -> bool:
 def check_key_type(one: Side, other: Side, condition: ast.Binary) -> None:
     """Check that both sides have the same type, which a key can have."""
     if one.key.type != other.key.type:
-        raise TypeMistake(
+        raise SqlTypeError(
             f"cannot join {type_name(one.key.type)} with {type_name(other.key.type)}",
-            hint=f"write CAST({show(one.condition)} AS {type_name(other.key.type)}) on the side that is no key",
+            hint=f"write CAST({show(one.condition)} AS {type_name(other.key.type)}) on the side that is not a key",
             location=condition.at,
         )
     if _holds_map(one.key.type):

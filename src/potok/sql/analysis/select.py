@@ -31,7 +31,7 @@ from potok.sql.analysis.relations import RelationAnalysis, relations_of
 from potok.sql.analysis.scope import ROWTIME, WINDOW_BOUNDS, Rows, RowScope
 from potok.sql.analysis.table_functions import items_of_lists, lists_of
 from potok.sql.catalog import Catalog, WindowShape
-from potok.sql.errors import Refused, TypeMistake
+from potok.sql.errors import Refused, SqlTypeError
 from potok.sql.expressions.check import check
 from potok.sql.expressions.parse_text import parser
 from potok.sql.expressions.typed import ColumnRef, Typed
@@ -107,7 +107,7 @@ def _where(query: ast.Select, condition: ast.Expression, scope: RowScope, form: 
     inside = next(iter(aggregate_calls(replace(query, having=None), [Item("", condition)])), None)
     if inside is not None:
         hint = "filter groups with HAVING"
-        raise Refused(f"{show(inside)} cannot stand in WHERE", hint=hint, location=inside.at)
+        raise Refused(f"{show(inside)} is not allowed in WHERE", hint=hint, location=inside.at)
     if form is Form.PULL and scope.rows.is_table:
         _check_key_lists(condition, scope)
     return check(condition, scope, to=BOOLEAN)
@@ -170,7 +170,7 @@ def _grouped(found: Analysis, types: Mapping[str, pa.DataType], properties: Prop
     query, rows = found.query, found.rows
     if query.window is not None and rows.is_table:
         hint = "windows are over the records of a stream"
-        raise Refused("a table cannot be cut into windows", hint=hint, location=query.window.at)
+        raise Refused("a table cannot be divided into windows", hint=hint, location=query.window.at)
     ordered = [Item(f"ORDER {index}", part.expression) for index, part in enumerate(query.order_by)]
     grouping = group(query, [*found.items, *ordered], rows, types, properties)
     if found.form is not Form.PULL:
@@ -233,7 +233,7 @@ def _instant(node: ast.Expression) -> ast.Expression:
         at = parser(TIMESTAMP)(node.value.strip())
     except ValueError as error:
         hint = "write a time such as '2024-05-26T23:59:58.123+0200', from the year on as far as you like"
-        raise TypeMistake(f"'{node.value}' is no time", hint=hint, location=node.at) from error
+        raise SqlTypeError(f"'{node.value}' is not a valid time", hint=hint, location=node.at) from error
     return replace(node, value=round(at.timestamp() * 1_000))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from potok.sql.errors import SyntaxMistake, TypeMistake, UnknownName, closest
+from potok.sql.errors import SqlSyntaxError, SqlTypeError, UnknownName, closest
 from potok.sql.syntax import ast
 from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.words import CONSTRUCTORS
@@ -39,26 +39,26 @@ def resolve(type_: ast.TypeName, custom: Mapping[str, pa.DataType]) -> pa.DataTy
 
 def _struct(type_: ast.TypeName, custom: Mapping[str, pa.DataType]) -> pa.DataType:
     if not type_.fields:
-        raise TypeMistake("a STRUCT needs at least one field", hint="write STRUCT<name VARCHAR>", location=type_.at)
+        raise SqlTypeError("a STRUCT needs at least one field", hint="write STRUCT<name VARCHAR>", location=type_.at)
     names = [name for name, _ in type_.fields]
     for name in names:
         if names.count(name) > 1:
-            raise TypeMistake(f'the STRUCT has two fields "{name}"', location=type_.at)
+            raise SqlTypeError(f'the STRUCT has two fields "{name}"', location=type_.at)
     return struct([(name, resolve(field, custom)) for name, field in type_.fields])
 
 
 def _decimal(type_: ast.TypeName) -> pa.DataType:
     if len(type_.numbers) != 2:
-        raise SyntaxMistake(
+        raise SqlSyntaxError(
             "DECIMAL needs a precision and a scale",
             hint="write DECIMAL(10, 2): 10 digits, 2 of them after the point",
             location=type_.at,
         )
     precision, scale = type_.numbers
     if not (1 <= precision <= MAX_PRECISION and 0 <= scale <= precision):
-        raise TypeMistake(
+        raise SqlTypeError(
             f"there is no DECIMAL({precision}, {scale})",
-            hint=f"1 to {MAX_PRECISION} digits, of which all may stand after the point",
+            hint=f"1 to {MAX_PRECISION} digits, all of which may follow the point",
             location=type_.at,
         )
     return decimal(precision, scale)
@@ -77,7 +77,7 @@ def type_name(cursor: Cursor) -> ast.TypeName:
             cursor.take()
             arrays += 1
             if arrays > 10:
-                raise cursor.mistake("arrays nested this deep cannot be used")
+                raise cursor.error("arrays nested this deep cannot be used")
             found = ast.TypeName("ARRAY", (found,), at=cursor.since(first))
     return found
 

@@ -19,7 +19,7 @@ def test_files_are_synced_side_by_side() -> None:
     assert not together.broken
 
 
-def test_nothing_to_sync_is_no_error() -> None:
+def test_nothing_to_sync_is_not_an_error() -> None:
     sync_all([])
 
 

@@ -66,7 +66,7 @@ def test_jars_that_are_no_longer_whole_are_fetched_again(central: Central, tmp_p
     assert len(central.asked) == 2
 
 
-def test_what_is_no_jar_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_not_a_jar_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def page(title: str, ivy_file: str, target: Path, jar: Path, progress: object) -> None:
         target.mkdir(parents=True)
         (target / "one-1.jar").write_text("<html>log in to the wireless network</html>")

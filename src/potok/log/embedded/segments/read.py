@@ -146,7 +146,7 @@ def read_extent(
     unpack = HEADER.unpack_from
     while position < limit and offset < end:
         if limit - position < HEADER_SIZE:
-            raise CorruptSegment(extent.path, offset, begin + position, "a frame is cut off")
+            raise CorruptSegment(extent.path, offset, begin + position, "a frame is truncated")
         magic, kind, flags, _, count, size, body_crc, base, ingested, _, _, header_crc = unpack(view, position)
         body = position + HEADER_SIZE
         misplaced = base < offset if kind == COMPACTED else base != offset

@@ -93,7 +93,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "FROM_BYTES",
         "bytes",
-        "Bytes as text in the encoding hex, utf8, ascii or base64. What is no text in utf8 or ascii becomes \ufffd.",
+        "Bytes as text in the encoding hex, utf8, ascii or base64. What is not text in utf8 or ascii becomes \ufffd.",
         (
             Overload(
                 "FROM_BYTES(bytes BYTES, encoding VARCHAR)",

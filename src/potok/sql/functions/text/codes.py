@@ -101,7 +101,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "MD5",
         "text",
-        "The MD5 hash of the text in UTF-8, as 32 hexadecimal digits. It is no protection against forgery.",
+        "The MD5 hash of the text in UTF-8, as 32 hexadecimal digits. It does not protect against forgery.",
         (
             Overload(
                 "MD5(text VARCHAR)",

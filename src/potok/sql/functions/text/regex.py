@@ -126,7 +126,7 @@ def _read_replacement(text: str, expression: JavaPattern) -> tuple[str | int, ..
             number, at = _group_number(text, found.start() + 1, expression.groups)
             parts.append(number)
         else:
-            raise ValueError(f"'{text}' is no replacement: write \\$ and \\\\ for the characters themselves")
+            raise ValueError(f"'{text}' is not a replacement: write \\$ and \\\\ for the characters themselves")
     return (*parts, text[at:])
 
 

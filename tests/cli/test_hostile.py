@@ -137,7 +137,7 @@ def test_no_command_ends_with_a_stack_trace(place: Path, random: Random) -> None
         assert "an internal error" not in found.stderr
 
 
-def test_what_nobody_meant_to_raise_is_told_in_one_line_with_its_place(tmp_path: Path) -> None:
+def test_unexpected_exceptions_are_reported_in_one_line_with_their_location(tmp_path: Path) -> None:
     def raised(work: object, *given: object) -> Exception:
         try:
             work(*given)  # type: ignore[operator]

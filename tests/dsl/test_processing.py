@@ -113,7 +113,7 @@ def test_a_processor_over_several_partitions_of_a_key_depends_on_their_order() -
     assert [steps[topology.node(name)].order_dependent for name in ("keeps", "looks")] == [True, False]
 
 
-def test_the_description_tells_stores_and_outputs() -> None:
+def test_the_description_lists_stores_and_outputs() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in").process(Limited(1), name="p", outputs={"alerts": None}).to("out")
     assert "process p: stores last (value), seen (list); outputs alerts" in builder.describe()

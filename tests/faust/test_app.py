@@ -36,7 +36,7 @@ def test_brokers_of_faust_are_found(given: Any, url: str | None) -> None:
     assert broker_url(given) == url
 
 
-def test_stores_in_the_worker_are_those_beside_the_log() -> None:
+def test_workers_use_the_stores_next_to_the_log() -> None:
     assert [state_url(url) for url in ("rocksdb://", "memory://", "redis://h")] == [None, None, "redis://h"]
 
 

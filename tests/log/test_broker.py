@@ -379,7 +379,7 @@ def test_a_child_process_opens_the_log_again(log: Broker, method: str) -> None:
     assert values(log, "t") == [b"parent", b"child", b"again"]
 
 
-def test_a_closed_log_says_so_and_is_opened_anew(log: Broker) -> None:
+def test_a_closed_log_raises_an_error_and_can_be_reopened(log: Broker) -> None:
     log.create_topic("t")
     log.close()
     log.close()

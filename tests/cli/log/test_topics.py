@@ -76,7 +76,7 @@ def test_delete_does_not_ask_a_script(potok) -> None:
     assert potok("topics", "list", "--json").objects == []
 
 
-def test_create_tells_a_script_what_there_is(potok) -> None:
+def test_create_and_delete_report_their_effect_as_json(potok) -> None:
     (created,) = potok("topics", "create", "orders", "--partitions", "2", "--json").objects
     assert (created["topic"], created["partitions"], created["created"]) == ("orders", 2, True)
     (again,) = potok("topics", "create", "orders", "--if-missing", "--json").objects

@@ -123,7 +123,7 @@ def test_what_is_not_there_is_named(tables, words: tuple[str, ...], message: str
 
 
 @pytest.mark.parametrize("words", [("get", "anna"), ("get", "a", "b", "c", "d"), ("get", "t", "k", "--at", "noon")])
-def test_wrong_words_end_with_2(tables, words: tuple[str, ...]) -> None:
+def test_invalid_arguments_exit_with_2(tables, words: tuple[str, ...]) -> None:
     assert tables(*words).code == 2
 
 
@@ -175,7 +175,7 @@ def test_names_are_found_in_any_case(tables, words: tuple[str, ...]) -> None:
         ("total", ["totals"], ""),
     ],
 )
-def test_a_name_as_it_stands_comes_first_then_that_of_sql(name: str, known: list[str], found: str) -> None:
+def test_the_exact_name_has_priority_over_the_sql_name(name: str, known: list[str], found: str) -> None:
     assert any_case(name, known) == found
 
 
@@ -193,11 +193,11 @@ def test_a_name_as_it_stands_comes_first_then_that_of_sql(name: str, known: list
         ("dynamic", "anna", ["anna"]),
     ],
 )
-def test_a_word_is_read_by_the_type_of_the_key(key_type: str, word: str, keys: list[object]) -> None:
+def test_a_key_argument_is_parsed_by_the_type_of_the_key(key_type: str, word: str, keys: list[object]) -> None:
     assert parse_key(TableLayout("t", key_type, 0, 0, "objects", "value"), word) == keys
 
 
-def test_a_word_of_another_type_is_refused() -> None:
+def test_a_key_argument_of_another_type_is_refused() -> None:
     with pytest.raises(NotAKey, match='"anna" is not a key of table "t"'):
         parse_key(TableLayout("t", "bigint", 0, 0, "objects", "value"), "anna")
 
@@ -254,11 +254,11 @@ def write_down(log: Broker, **changes: Any) -> None:
     log.set_metadata({"query/shop/progress": json.dumps(found | changes).encode()})
 
 
-def test_a_query_that_never_ran_is_not_spoken_of(log: Broker) -> None:
+def test_a_query_that_never_ran_has_no_lag(log: Broker) -> None:
     assert freshness(log, "shop") == ""
 
 
-def test_tables_that_show_everything_need_no_word(log: Broker, query: Prepared) -> None:
+def test_current_tables_report_no_lag(log: Broker, query: Prepared) -> None:
     assert freshness(log, "shop") == ""
     query.release()
     assert freshness(log, "shop") == ""
@@ -269,7 +269,7 @@ def test_a_query_that_is_starting_says_what_is_missing(log: Broker, query: Prepa
     assert freshness(log, "shop") == 'query "shop" is starting, 3 records are not in its tables yet'
 
 
-def test_a_query_at_work_says_what_is_missing(log: Broker, query: Prepared) -> None:
+def test_a_running_query_reports_its_lag(log: Broker, query: Prepared) -> None:
     write_down(log, state="running")
     send(log, 1)
     assert freshness(log, "shop") == 'query "shop" is running, 1 record is not in its tables yet'

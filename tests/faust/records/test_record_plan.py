@@ -34,7 +34,7 @@ class Order(faust.Record, validation=True):
     kind: str = StringField(input_name="type", output_name="type", default="plain")
 
 
-def test_fields_say_what_they_may_be_and_all_that_is_wrong_is_told() -> None:
+def test_fields_have_constraints_and_all_violations_are_reported() -> None:
     assert Order.from_data({"name": " ann "}).name == "ann"
     assert Order(name="ann").state == "new"
     with pytest.raises(faust.ValidationError) as caught:
@@ -92,7 +92,7 @@ class Owner(faust.Record, polymorphic_fields=True):
     pet: Animal
 
 
-def test_an_abstract_class_has_no_objects_and_the_namespace_tells_which_class_is_meant() -> None:
+def test_abstract_classes_are_not_instantiated_and_the_namespace_selects_the_class() -> None:
     with pytest.raises(TypeError, match="abstract"):
         Animal("x")
     written = value_encoder("json", Owner)(Owner(Dog("rex")))

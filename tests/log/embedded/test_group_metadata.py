@@ -158,7 +158,7 @@ STEPS = st.lists(st.tuples(st.sampled_from(["join", "leave", "release"]), st.sam
 
 
 @given(STEPS, st.integers(1, 7))
-def test_whoever_comes_and_goes_each_partition_ends_with_one_owner_and_an_even_share(
+def test_after_any_membership_changes_each_partition_has_one_owner_and_the_load_is_even(
     steps: list[tuple[str, str]], partitions: int
 ) -> None:
     found = GroupMetadata()
@@ -196,7 +196,7 @@ def test_one_member_gets_everything() -> None:
     assert balance({"a": ["t"]}, {"t": 3}, {}) == {("t", 0): "a", ("t", 1): "a", ("t", 2): "a"}
 
 
-def test_a_topic_that_nobody_reads_is_left_out() -> None:
+def test_an_unread_topic_is_left_out() -> None:
     assert balance({"a": ["t"]}, {"t": 1, "u": 1}, {}) == {("t", 0): "a"}
     assert balance({}, {"t": 1}, {}) == {}
 
@@ -242,7 +242,7 @@ def test_members_with_the_same_topics_share_evenly_with_the_fewest_moves(
 
 
 @given(st.dictionaries(NAMES, st.sets(st.sampled_from(["orders", "users"]), min_size=1)), TOPICS)
-def test_a_partition_goes_only_to_a_member_that_reads_its_topic(
+def test_partitions_are_assigned_only_to_members_that_subscribe_to_the_topic(
     members: dict[str, set[str]], partitions: dict[str, int]
 ) -> None:
     plan = balance(members, partitions, {})

@@ -84,7 +84,9 @@ def test_a_batch_waits_for_the_tasks_of_its_agents_and_for_theirs(tmp_path: Path
         assert driver.table("counts").all() == {"all": 2}
 
 
-def test_a_task_that_fails_is_told_of_and_its_record_stands(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_background_task_is_reported_and_its_record_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with InProcess(program(), directory=tmp_path) as driver:
         driver.send("orders", "fail")
         driver.run()
@@ -94,7 +96,7 @@ def test_a_task_that_fails_is_told_of_and_its_record_stands(tmp_path: Path, capl
     assert "no such user" in caplog.text
 
 
-def test_a_task_that_writes_behind_its_record_is_told_what_to_do(
+def test_a_task_that_writes_after_its_record_gets_an_error_with_a_hint(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with InProcess(program(), directory=tmp_path) as driver:

@@ -60,7 +60,7 @@ def test_a_value_that_is_put_under_two_keys_is_two_values(opened: Any) -> None:
     assert (table.get("b"), value) == ([1], [1])
 
 
-def test_to_look_at_a_row_writes_nothing_and_a_default_that_stays_so_is_not_a_row(opened: Any) -> None:
+def test_reading_a_row_writes_nothing_and_an_unchanged_default_is_not_stored(opened: Any) -> None:
     _, table, session = opened(default=list)
     table.set("a", [1])
     table.get_or_default("b")

@@ -198,7 +198,7 @@ def test_the_initial_value_is_not_shared_between_keys() -> None:
         assert driver.table("made").all() == {"a": [1, 1], "b": [1]}
 
 
-def test_a_first_value_of_none_stands_as_it_is() -> None:
+def test_a_first_value_of_none_is_kept() -> None:
     found, _ = run(lambda g: g.reduce(lambda one, two: [one, two], name="made"), [None, 1])
     assert found == {"k": [None, 1]}
 

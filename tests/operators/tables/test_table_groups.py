@@ -86,7 +86,7 @@ def test_numbers_that_are_not_finite_leave_without_a_trace() -> None:
 
 
 @pytest.mark.parametrize("spread", [False, True])
-def test_a_row_whose_group_cannot_be_told_is_in_none(spread: bool) -> None:
+def test_a_row_whose_grouping_key_fails_is_in_no_group(spread: bool) -> None:
     builder = StreamsBuilder("q")
     builder.table("t").group_by(lambda v: 6 // v["n"]).count(name="by")
     builder.table("u").group_by("n").count(name="by_null")

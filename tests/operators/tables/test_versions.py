@@ -47,7 +47,7 @@ def test_versions_that_come_out_of_order_land_in_their_place(value: Any, batch_r
         assert [row.value for row in driver.read("out")][-1] == 5
 
 
-def test_behind_a_step_that_holds_records_back_the_history_goes_back_as_much_further() -> None:
+def test_history_is_kept_longer_after_a_step_that_holds_records_back() -> None:
     builder = StreamsBuilder("q")
     builder.stream("prices").ordered("50 ms").to_table(history=0.100, name="made")
     with InProcess(builder) as driver:

@@ -244,7 +244,7 @@ def test_keys_of_any_kind_have_sessions(key: Any) -> None:
         assert driver.read("out")[-1].key == {"key": key, "start": 500, "end": 500}
 
 
-def test_sessions_go_on_after_a_restart() -> None:
+def test_sessions_resume_after_a_restart() -> None:
     with sessions(10) as driver:
         for at in (100, 108, 116, 300, 95):
             send(driver, at)

@@ -32,7 +32,7 @@ def test_records_are_folded_in_the_order_they_are_given() -> None:
     assert folded(fold("", lambda k, v, agg: agg + k[0] + v), events("a", "b")) == ("kakb", [])
 
 
-def test_those_that_fail_are_told() -> None:
+def test_failures_are_reported() -> None:
     assert folded(fold(0, lambda v, agg: agg + 6 // v), events(1, 0, 2, 0)) == (9, [1, 3])
 
 

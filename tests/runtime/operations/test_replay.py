@@ -36,7 +36,7 @@ def broker(tmp_path: Path) -> EmbeddedBroker:
     return opened
 
 
-def test_a_replay_does_not_go_on_from_where_one_began_that_never_came_to_a_batch(
+def test_a_replay_ignores_the_start_of_an_earlier_one_that_ran_no_batch(
     topology: Topology, broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     settings = Settings(broker=str(tmp_path))

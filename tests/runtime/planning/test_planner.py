@@ -97,7 +97,7 @@ def test_records_come_before_ticks(broker: EmbeddedBroker) -> None:
     assert planner(broker).next().empty_batches == 0
 
 
-def test_a_partition_that_never_had_a_record_is_let_go_at_the_end_of_a_run(broker: EmbeddedBroker) -> None:
+def test_an_empty_partition_is_idle_at_the_end_of_a_run(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, **OPEN)
     assert planner(broker).next() == READ
@@ -112,7 +112,7 @@ def test_a_partition_that_has_been_quiet_for_long_enough_is_let_go(broker: Embed
     assert found.empty_batches == 1 and ("t", 1) in found.idle
 
 
-def test_nobody_is_let_go_without_need(broker: EmbeddedBroker) -> None:
+def test_no_partition_is_marked_idle_without_need(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, stream_times={"t": {0: 100}}, next_ends={"w": 101})
     assert planner(broker, idle_after_ms=0).next() == READ

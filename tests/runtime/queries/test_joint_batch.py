@@ -84,7 +84,7 @@ def test_a_member_whose_sink_raises_is_set_aside_and_the_others_lose_nothing(sha
         shared.retry("broken")
 
 
-def test_an_error_that_nobody_expected_in_a_task_is_told_by_its_member_alone(
+def test_an_unexpected_task_error_is_reported_by_its_query_alone(
     shared: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from potok.runtime.batches.stage import Stage

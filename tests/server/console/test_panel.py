@@ -3,7 +3,7 @@ from __future__ import annotations
 from potok.server.console.panel import OTHERS, Panel, series, top
 
 
-def test_top_ranks_rows_by_value_and_puts_the_second_table_beside() -> None:
+def test_top_ranks_rows_by_value_and_adds_the_second_table() -> None:
     rows = top({"ann": 5.0, "bob": 9.5, "cy": 7}, {"bob": 2, "cy": 1}, limit=2)
 
     assert rows == [{"key": "bob", "value": 9.5, "beside": 2}, {"key": "cy", "value": 7, "beside": 1}]

@@ -69,7 +69,7 @@ def test_all_forms_of_a_query_compute_the_same_expressions(text: str) -> None:
         ("SELECT id FROM orders GROUP BY id, id", "ID occurs twice in GROUP BY"),
     ],
 )
-def test_a_mistake_is_refused_in_the_same_words_by_all_forms(text: str, why: str, form: Form) -> None:
+def test_all_query_forms_report_an_error_with_the_same_message(text: str, why: str, form: Form) -> None:
     with pytest.raises(Refused, match=why.replace("(", r"\(").replace(")", r"\)")):
         analysed(text, form)
 

@@ -15,7 +15,7 @@ def only(script: str, variables: dict[str, str]) -> ast.Parsed:
     return parsed
 
 
-def test_a_variable_stands_for_a_name_or_a_value_or_a_part_of_a_text() -> None:
+def test_a_variable_can_replace_a_name_a_value_or_part_of_a_text() -> None:
     parsed = only(
         "CREATE STREAM ${name} (${column} INT) WITH (KAFKA_TOPIC='${env}-orders', PARTITIONS=${n});",
         {"name": "orders", "column": "`Id`", "env": "test", "n": "3"},

@@ -107,7 +107,7 @@ def test_a_table_may_get_columns_that_its_rows_have_no_value_in(play: Play) -> N
         ("COLLECT_LIST(w)", "its rows would be stored differently"),
     ],
 )
-def test_state_that_does_not_fit_is_told_in_the_words_of_statements(play: Play, more: str, reason: str) -> None:
+def test_incompatible_state_is_reported_in_terms_of_statements(play: Play, more: str, reason: str) -> None:
     play.do("CREATE STREAM a (id VARCHAR KEY, w DOUBLE) WITH (KAFKA_TOPIC = 'a', PARTITIONS = 1);")
     play.do("CREATE TABLE t AS SELECT id, COUNT(*) AS c FROM a GROUP BY id;")
     play.do("INSERT INTO a (id, w) VALUES ('x', 1.0);")
@@ -153,7 +153,7 @@ def test_of_many_queries_a_few_are_named(play: Play) -> None:
 
 
 @pytest.mark.parametrize("again", ["TERMINATE csas_y_2;", "EXPLAIN csas_y_2;"])
-def test_a_query_that_was_terminated_is_told_to_be(play: Play, again: str) -> None:
+def test_a_terminated_query_is_reported_as_terminated(play: Play, again: str) -> None:
     play.do(f"{SCRIPT} TERMINATE csas_y_2;")
     with pytest.raises(UnknownQuery) as caught:
         play.do(again)

@@ -67,7 +67,7 @@ def test_what_was_typed_before_comes_back(keys: PipeInput) -> None:
     assert target.asked == ["DROP STREAM before;"]
 
 
-def test_help_tells_the_form_of_a_statement(keys: PipeInput, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_the_syntax_of_a_statement(keys: PipeInput, capsys: pytest.CaptureFixture[str]) -> None:
     typed(keys, "help drop\rhelp\rexit\r")
     told = capsys.readouterr().out
     assert told.startswith("DROP STREAM|TABLE|TYPE [IF EXISTS] name [DELETE TOPIC];\n")
@@ -97,7 +97,7 @@ def test_what_enter_ends(text: str, answerable: bool) -> None:
     assert is_answerable(text) is answerable
 
 
-def test_the_history_is_nobody_elses_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_file_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert isinstance(history_file(), FileHistory)
     (path,) = (tmp_path / "potok").iterdir()
@@ -116,7 +116,7 @@ def styles(text: str) -> dict[str, str]:
     return {part[1]: part[0].removeprefix("class:sql.") for part in coloured(text) if part[1].strip()}
 
 
-def test_each_kind_of_word_has_its_colour() -> None:
+def test_each_kind_of_token_has_its_colour() -> None:
     found = styles("select SUM(amount), 'x', 1.5, ${v} FROM orders -- all\n")
     assert found["select"] == found["FROM"] == "keyword"
     assert found["SUM"] == "function"

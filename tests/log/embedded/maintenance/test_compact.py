@@ -226,7 +226,7 @@ def test_retention_that_comes_meanwhile_wins(broker: EmbeddedBroker, monkeypatch
     assert [path.name for path in broker.directory.rglob("*.segment")] == [f"{3:020d}.segment"]
 
 
-def test_a_reader_that_loses_its_segment_goes_on_in_the_next_one(broker: EmbeddedBroker) -> None:
+def test_a_reader_whose_segment_is_deleted_continues_in_the_next_one(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=1, cleanup_policy="compact")
     keys = [b"a", b"b", b"a", b"c", b"b", b"d"]
     for n, key in enumerate(keys):

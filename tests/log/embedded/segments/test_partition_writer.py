@@ -24,7 +24,7 @@ def test_nothing_to_sync_is_not_an_error() -> None:
 
 
 @pytest.mark.parametrize("failing", [0, 1, 3])
-def test_one_that_fails_is_told_after_all_have_ended(failing: int) -> None:
+def test_a_failure_is_reported_after_all_have_ended(failing: int) -> None:
     ended: list[int] = []
     failed = threading.Event()
 

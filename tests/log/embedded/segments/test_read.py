@@ -139,7 +139,7 @@ def test_a_lost_segment_is_noticed(broker: EmbeddedBroker) -> None:
         broker.append("t", batch_of([b"v"]))
 
 
-def test_a_reader_overtaken_by_retention_is_told_so(broker: EmbeddedBroker) -> None:
+def test_reading_expired_records_raises_an_error(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=1, retention_bytes=0)
     broker.set_protected("reader", {("t", 0): 0})
     for n in range(3):
@@ -151,7 +151,7 @@ def test_a_reader_overtaken_by_retention_is_told_so(broker: EmbeddedBroker) -> N
         list(batches)
 
 
-def test_a_reader_of_a_topic_deleted_meanwhile_is_told_so(broker: EmbeddedBroker) -> None:
+def test_reading_a_deleted_topic_raises_an_error(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     broker.append("t", batch_of([b"v"]))
     batches = broker.read("t", 0, 0, 1)

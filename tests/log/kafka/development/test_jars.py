@@ -134,7 +134,7 @@ def test_a_module_alone_comes_without_what_it_needs() -> None:
         ("java.io.IOException\nNo space left on device", "No space left on device"),
     ],
 )
-def test_what_ivy_complains_of_is_told_with_a_hint(said: str, message: str) -> None:
+def test_errors_of_ivy_are_reported_with_a_hint(said: str, message: str) -> None:
     assert message in str(ivy._explained("a thing", said))
 
 

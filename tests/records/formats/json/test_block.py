@@ -24,7 +24,7 @@ def agrees(*texts: bytes) -> bool:
 
 
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap[:24])
-def test_a_trap_is_read_by_itself_wherever_it_stands(trap: str) -> None:
+def test_each_format_trap_is_isolated_wherever_it_occurs(trap: str) -> None:
     text = trap.encode()
     assert agrees(text)
     assert agrees(text, GOOD)
@@ -56,7 +56,7 @@ def test_an_item_means_the_same_in_every_field_and_in_one_that_is_not_asked_for(
         [b'{"a":1}\n', b'\n{"a":2}', b'{"a"\n:\r\n3}'],
     ],
 )
-def test_values_that_only_together_look_right_are_told_apart(texts: list[bytes]) -> None:
+def test_values_that_only_look_equal_when_concatenated_are_distinguished(texts: list[bytes]) -> None:
     assert agrees(*texts)
     assert agrees(GOOD, *texts, GOOD)
 
@@ -66,7 +66,7 @@ def test_a_value_cannot_add_to_the_object_that_it_is_read_in() -> None:
         assert list(decode_typed(pa.array([text, GOOD], pa.binary()), DECLARED).errors) == [0]
 
 
-def test_invalid_utf8_is_found_in_a_field_and_beside_it() -> None:
+def test_invalid_utf8_is_found_inside_and_outside_of_fields() -> None:
     for text in (b'{"a":1,"e":["\xff"]}', b'{"a":1,"z":"\xed\xa0\x80"}', b'{"a":1,"\xc3":1}'):
         assert agrees(text, GOOD)
         assert list(decode_typed(pa.array([GOOD, text], pa.binary()), DECLARED).errors) == [1]

@@ -89,7 +89,7 @@ def test_python_objects_of_many_kinds_are_written() -> None:
     ]
 
 
-def test_an_object_that_json_has_no_word_for_is_an_error_of_its_row() -> None:
+def test_an_object_without_a_json_form_is_an_error_of_its_row() -> None:
     encoded = JSON.encode([1, object(), {"a": object()}, 2**70, "\ud800"], None)
     assert encoded.values.to_pylist() == [b"1", None, None, None, None]
     assert encoded.errors.keys() == {1, 2, 3, 4}

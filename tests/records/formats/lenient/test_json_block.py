@@ -82,7 +82,7 @@ def test_which_schemas_are_read_in_blocks() -> None:
 
 
 @pytest.mark.parametrize("trap", [*TRAPS, *(trap.upper() for trap in TRAPS)], ids=lambda trap: trap[:24])
-def test_a_trap_is_read_by_itself_wherever_it_stands(trap: str) -> None:
+def test_each_format_trap_is_isolated_wherever_it_occurs(trap: str) -> None:
     good = b'{"A":1,"B":2.5,"C":"x","D":true,"E":["x"],"F":{"X":1,"Y":0.5}}'
     for around in (good, good.lower()):
         for texts in ([trap.encode()], [trap.encode(), around], [around, trap.encode()]):

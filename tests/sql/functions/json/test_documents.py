@@ -39,7 +39,7 @@ def test_other_texts_are_no_documents(text: str) -> None:
         quick(text)
 
 
-def test_an_empty_text_is_not_a_document_and_no_mistake() -> None:
+def test_an_empty_text_is_null_without_an_error() -> None:
     assert quick("") is quick(" \n") is MISSING
 
 

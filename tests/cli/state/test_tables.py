@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from cli.shop import HOUR, fill, leave_a_run, write_program
-from potok.cli.state.rows import NotAKey, parse_key
 from potok.cli.state.tables import any_case, as_object, freshness, show_instant
 from potok.dsl.builder import StreamsBuilder
 from potok.log.broker import Broker
@@ -23,6 +22,7 @@ from potok.records.log_record import LogRecord
 from potok.runtime.queries.lock import is_held
 from potok.runtime.queries.prepare import Prepared, prepare
 from potok.settings import Settings
+from potok.snapshots.key_text import NotAKey, parse_key
 from potok.snapshots.layout import TableLayout
 from potok.snapshots.table_view import WindowedKey
 

@@ -30,12 +30,12 @@ def process(node: Process, factory: OperatorFactory) -> Operator:
 
 
 @post_shuffle_of(AggregateRoot)
-def aggregate_root(node: AggregateRoot, shop: OperatorFactory) -> Operator:
+def aggregate_root(node: AggregateRoot, factory: OperatorFactory) -> Operator:
     # In a replay or a shadow, which run under another name, commands were decided before.
     deciding = copy.copy(node.processor)
     if isinstance(deciding, AggregateProcessor):
-        deciding.decides = shop.spec.query == deciding.query
-    return process(replace(node, processor=deciding), shop)
+        deciding.decides = factory.spec.query == deciding.query
+    return process(replace(node, processor=deciding), factory)
 
 
 @wiring_of(AggregateRoot)

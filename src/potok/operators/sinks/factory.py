@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from potok.events.personal.key_store import known_key_store
+from potok.events.write import EventWriting
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
 from potok.operators.sinks.external_sink import ExternalSinkOperator
@@ -28,10 +30,13 @@ def sink(node: Sink, factory: OperatorFactory) -> Operator:
         factory.report,
         node.guarantee,
         stamp=None if node.stamp is None else (node.stamp, traced(node, factory)),
-        events=None
-        if node.events is None
-        else EventEncoder(node.events, factory.spec.query, factory.spec.input_partitions),
+        events=None if node.events is None else _event_encoder(node.events, factory),
     )
+
+
+def _event_encoder(how: EventWriting, factory: OperatorFactory) -> EventEncoder:
+    keys = known_key_store(factory.plan.personal_keys)
+    return EventEncoder(how, factory.spec.query, factory.spec.input_partitions, keys)
 
 
 @post_shuffle_of(Deliver)

@@ -35,7 +35,7 @@ def fail_before_the_commit(driver: InProcess, monkeypatch: pytest.MonkeyPatch) -
     class Died(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise Died
 
     with monkeypatch.context() as patched:

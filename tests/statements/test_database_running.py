@@ -103,7 +103,7 @@ def test_all_queries_begin_again_after_a_commit_that_failed(database: Running, m
     first = database.begun[-1]
     publish = EmbeddedBroker.publish
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         monkeypatch.setattr(EmbeddedBroker, "publish", publish)
         raise LogError("no space left", hint="make some")
 

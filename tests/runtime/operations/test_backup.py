@@ -89,7 +89,7 @@ def test_a_backup_of_a_running_query_is_of_one_batch(
     class Died(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise Died
 
     with InProcess(program(name), state=state) as driver:

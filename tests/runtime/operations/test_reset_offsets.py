@@ -93,7 +93,7 @@ def test_what_a_batch_that_died_has_written_counts_for_nothing_behind_other_offs
     class Died(Exception):
         pass
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise Died
 
     with InProcess(counting()) as driver:

@@ -71,7 +71,7 @@ def test_void_and_deleted_cells_are_left_behind(monkeypatch: pytest.MonkeyPatch)
     class Died(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise Died
 
     builder = StreamsBuilder("q")

@@ -229,7 +229,7 @@ def test_a_topic_that_is_deleted_under_a_member_stops_that_one(shared: ByHand) -
 def test_what_cannot_be_published_for_anybody_ends_the_batch_and_nothing_of_it_is_visible(
     shared: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise LogError("no space left", hint="")
 
     shared.add(counting("one"))

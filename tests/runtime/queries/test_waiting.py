@@ -296,7 +296,7 @@ def test_a_passing_error_after_the_commit_does_not_make_a_member_wait(
 ) -> None:
     waiting.add(counting("one"))
 
-    def away(*_: Any) -> None:
+    def away(*_: Any, **__: Any) -> None:
         raise KafkaUnreachable("far:9092", "no answer")
 
     monkeypatch.setattr(BatchRunner, "finish", away)

@@ -14,6 +14,8 @@ from potok.server.access.limits import Limits
 from potok.server.access.work import Work
 from potok.server.api.feeds import Feed
 from potok.server.api.snapshot_feed import SnapshotFeed
+from potok.server.commands.declared import DeclaredAggregates
+from potok.server.commands.results import CommandResults
 from potok.server.errors import BadRequest
 from potok.server.ksql.statuses import Statuses
 from potok.server.positions.waits import PositionWaits
@@ -37,6 +39,8 @@ class Site:
         self.reads = TableReads(database, limits.rows)
         self.statuses = Statuses(database)
         self.waits = PositionWaits(database.broker)
+        self.aggregates = DeclaredAggregates(database)
+        self.results = CommandResults(database, self.pushes.pool)
         self.feeds: set[Feed | SnapshotFeed] = set()
         self.started_ms = now_ms()
         self.address = "localhost:8088"
@@ -47,6 +51,7 @@ class Site:
             feed.close()
         self.pushes.close_all()
         self.waits.close()
+        self.results.close()
 
     def close(self) -> None:
         self.end_streams()

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from potok.patterns.aggregates.data import forget
 from potok.patterns.aggregates.definition import Definition
 
 COMPONENTS = "#/components/schemas/"
@@ -47,6 +48,8 @@ def described(definition: Definition) -> str:
     schemas, components = msgspec.json.schema_components(
         [command.cls for command in commands], ref_template=f"{COMPONENTS}{definition.name}.{{name}}"
     )
+    for command in commands:
+        forget(command.cls)
     found = {
         "name": definition.name,
         "events": definition.events_topic,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import orjson
-
 from potok.patterns.aggregates.describe import AggregateDescription, CommandDescription
 from potok.patterns.aggregates.messages import results_topic
 from potok.server.errors import NotThere
+from potok.snapshots.aggregates import aggregates_in
 from potok.sql.errors import closest
-from potok.state.entry import decoding, metadata_key_of
+from potok.state.entry import metadata_key_of
 from potok.statements.database import Database
 
 
@@ -27,7 +26,7 @@ class DeclaredAggregates:
         data = dict(zip(queries, self._database.broker.get_metadata_of(keys), strict=True))
         before, found = self._known
         if data != before:
-            found = {one.name: one for query, raw in data.items() if raw for one in _aggregates_in(query, raw)}
+            found = {one.name: one for query, raw in data.items() if raw for one in aggregates_in(query, raw)}
             self._known = data, found
         return found
 
@@ -50,8 +49,3 @@ class DeclaredAggregates:
     def writes(self, topic: str) -> bool:
         """Return whether a topic holds the results of an aggregate."""
         return topic.endswith("-results") and any(results_topic(name) == topic for name in self.all())
-
-
-def _aggregates_in(query: str, data: bytes) -> list[AggregateDescription]:
-    with decoding(f'the description of query "{query}"'):
-        return [AggregateDescription.of_json(found) for found in orjson.loads(data).get("aggregates", ())]

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
+    from potok.snapshots.aggregates import open_aggregate
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
     from potok.sql.errors import SqlError
@@ -104,6 +105,7 @@ _HOMES = {
     "map_store": "potok.topology.stores",
     "value_store": "potok.topology.stores",
     "window_store": "potok.topology.stores",
+    "open_aggregate": "potok.snapshots.aggregates",
     "open_tables": "potok.snapshots.tables",
 }
 
@@ -151,6 +153,7 @@ __all__ = [
     "map_store",
     "milliseconds",
     "minutes",
+    "open_aggregate",
     "open_broker",
     "open_tables",
     "retry",

@@ -51,7 +51,7 @@ class Decision(NamedTuple):
 class Machine:
     """The transitions of one aggregate. `identify` returns the id of the event of a command by its number."""
 
-    def __init__(self, definition: Definition, writer: EventWriter) -> None:
+    def __init__(self, definition: Definition, writer: EventWriter | None = None) -> None:
         self.definition, self._writer = definition, writer
         self._guarded = _guarded(definition.cls)
         self._commands, self._rows = Commands(), Rows(definition.cls)
@@ -113,12 +113,13 @@ class Machine:
     def _decided(
         self, declared: CommandType, command: Any, given: Given, before: Versioned, identify: Callable[[int], str]
     ) -> tuple[list[Event], Versioned]:
-        instance, events = self.instance(before.state), list[Event]()
+        instance, events, writer = self.instance(before.state), list[Event](), self._writer
+        assert writer is not None
         # Only an event may change the aggregate.
         instance.__class__ = self._guarded
         for one in _each(getattr(instance, declared.method)(command)):
             number = len(events)
-            event = self._writer.of_instance(one, identify(number), before.version + number + 1, given.at)
+            event = writer.of_instance(one, identify(number), before.version + number + 1, given.at)
             object.__setattr__(instance, "__class__", self.definition.cls)
             self._apply(instance, event)
             instance.__class__ = self._guarded

@@ -33,11 +33,14 @@ if TYPE_CHECKING:
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
     from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
-    from potok.patterns.sagas.declare import emit, retry, saga, step, together
+    from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
+    from potok.patterns.sagas.saga import Saga, on, on_timer
+    from potok.records.position import Position
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
     from potok.snapshots.aggregates import open_aggregate
+    from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
     from potok.sql.errors import SqlError
@@ -86,11 +89,17 @@ _HOMES = {
     "aggregate": "potok.patterns.aggregates.declare",
     "applies": "potok.patterns.aggregates.declare",
     "command": "potok.patterns.aggregates.declare",
+    "choreography": "potok.patterns.sagas.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
     "saga": "potok.patterns.sagas.declare",
     "step": "potok.patterns.sagas.declare",
     "together": "potok.patterns.sagas.declare",
+    "Position": "potok.records.position",
+    "PositionNotReachedError": "potok.snapshots.position_wait",
+    "Saga": "potok.patterns.sagas.saga",
+    "on": "potok.patterns.sagas.saga",
+    "on_timer": "potok.patterns.sagas.saga",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -118,6 +127,8 @@ __all__ = [
     "Guarantee",
     "LogError",
     "PartitionsMovedError",
+    "Position",
+    "PositionNotReachedError",
     "PotokError",
     "Processor",
     "ProcessorContext",
@@ -126,6 +137,7 @@ __all__ = [
     "Queue",
     "Record",
     "RejectedError",
+    "Saga",
     "SchemaError",
     "Selection",
     "SettingError",
@@ -141,6 +153,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "applies",
+    "choreography",
     "command",
     "days",
     "emit",
@@ -153,6 +166,8 @@ __all__ = [
     "map_store",
     "milliseconds",
     "minutes",
+    "on",
+    "on_timer",
     "open_aggregate",
     "open_broker",
     "open_tables",

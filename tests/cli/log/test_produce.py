@@ -36,7 +36,7 @@ def test_each_line_becomes_a_record(potok, lines) -> None:
 
 
 def test_json_says_how_many(lines) -> None:
-    assert lines("one\ntwo\n", "--json").objects == [{"topic": "orders", "records": 2}]
+    assert lines("one\ntwo\n", "--json").objects == [{"topic": "orders", "records": 2, "position": "orders:0:2"}]
 
 
 def test_key_time_and_headers_go_with_the_record(potok, lines) -> None:

@@ -211,3 +211,11 @@ def test_a_row_is_plain_data(key: object, value: object, shown: object) -> None:
 )
 def test_a_time_is_shown_if_it_is_one(ms: int, shown: str) -> None:
     assert show_instant(ms) == shown
+
+
+def test_a_row_is_read_once_the_table_includes_a_write(tables) -> None:
+    assert tables("get", "order_counts", "anna", "--wait-for", "orders:0:1").out == "3\n"
+    late = tables("scan", "order_counts", "--wait-for", "orders:0:1000", "--wait", "0 seconds")
+    assert (late.code, "has reached orders:0:5, not orders:0:1000" in late.err) == (1, True)
+    bad = tables("get", "order_counts", "anna", "--wait-for", "x")
+    assert (bad.code, '"x" is not a position' in bad.err) == (1, True)

@@ -57,6 +57,13 @@ class NoSuchRow(QueryError):
         )
 
 
+WaitFor = Annotated[
+    str | None,
+    typer.Option(metavar="POSITION", help="Wait until the table includes a write, such as orders:0:42."),
+]
+Wait = Annotated[str, typer.Option(metavar="DURATION", help="How long to wait for --wait-for.")]
+
+
 @app.command("list")
 def list_tables(
     context: typer.Context, query: QueryOption = None, broker: Broker = None, as_json: Json = False
@@ -90,6 +97,8 @@ def get(
         typer.Option(metavar="TIME", help="The window that contains this time: ISO 8601 (UTC) or milliseconds."),
     ] = None,
     query: QueryOption = None,
+    wait_for: WaitFor = None,
+    wait: Wait = "30 seconds",
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -99,7 +108,7 @@ def get(
     *first, table, key = words
     at_ms = None if at is None else _milliseconds(at)
     with opened_log(context, broker) as log:
-        tables, table = _opened(log, table, first[0] if first else query)
+        tables, table = _opened(log, table, first[0] if first else query, wait_for, wait)
         windowed = tables[table].windowed
         if at_ms is not None and not windowed:
             raise QueryError(f'table "{table}" has no windows', hint="omit --at")
@@ -124,12 +133,14 @@ def scan(
     low: Annotated[str | None, typer.Option("--from", metavar="KEY", help="Start with this key.")] = None,
     high: Annotated[str | None, typer.Option("--to", metavar="KEY", help="End before this key.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 100,
+    wait_for: WaitFor = None,
+    wait: Wait = "30 seconds",
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
     """Print the rows of a table in key order, at one committed batch."""
     with opened_log(context, broker) as log:
-        tables, table = _opened(log, table, query)
+        tables, table = _opened(log, table, query, wait_for, wait)
         windowed = tables[table].windowed
         rows = first_rows(tables, table, limit + 1, low, high)
         report_freshness(log, tables.query)
@@ -182,11 +193,13 @@ def any_case(name: str, known: Iterable[str]) -> str:
     return next((found for found in (name, name.upper()) if found in names), alike[0] if len(alike) == 1 else "")
 
 
-def _opened(log: Log, table: str, query: str | None) -> tuple[Tables, str]:
-    """Return the tables of a query, and the exact name of the requested one."""
+def _opened(log: Log, table: str, query: str | None, wait_for: str | None, wait: str) -> tuple[Tables, str]:
+    """Return the tables of a query once they include a position, and the exact name of the requested one."""
     from potok.snapshots.tables import Tables
 
     tables = Tables(log, chosen_query(log, query, table))
+    if wait_for is not None:
+        tables.wait_for(wait_for, wait)
     return tables, any_case(table, tables) or table
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from potok.topology.inference.step import Step, arrow_of, infer_step
-from potok.topology.nodes import AggregateRoot, Channel, Ordered, Process, StoreTable
+from potok.topology.nodes import AggregateRoot, Channel, Ordered, Process, Saga, StoreTable
 
 
-@infer_step.register
+@infer_step.register(Process)
+@infer_step.register(Saga)
 def _process(node: Process, ups: list[Step]) -> Step:
     up = ups[0]
     return Step(
         arrow_of(node.key_schema) if node.key_schema is not None else up.key,
         arrow_of(node.schema),
         (None,),
-        "a processor runs as Python",
+        f"a saga runs as Python; {node.detail}" if isinstance(node, Saga) else "a processor runs as Python",
         rekeyed=up.rekeyed or not node.fixed_key,
         sharded=node.fixed_key,
         order_dependent=up.rekeyed and bool(node.stores or node.processor.has_timers),

@@ -12,6 +12,8 @@ class Saga(Process):
     """Advances the instances of a saga with each event, and with each timer that is due."""
 
     summary: str = ""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The structure of each version of its definition."""
 
     @property
     def detail(self) -> str:

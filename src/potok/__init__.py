@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TopologyError,
     )
     from potok.events.event_type import event, upcast
+    from potok.events.personal.forgotten import SubjectForgotten
     from potok.expressions import functions
     from potok.log.clients.async_consumer import AsyncConsumer
     from potok.log.clients.async_producer import AsyncProducer
@@ -83,7 +84,9 @@ _HOMES = {
     "Consumer": "potok.log.clients.consumer",
     "Producer": "potok.log.clients.producer",
     "Queue": "potok.log.queues.queue",
+    "SubjectForgotten": "potok.events.personal.forgotten",
     "event": "potok.events.event_type",
+    "personal": "potok.records.schemas.personal",
     "upcast": "potok.events.event_type",
     "RejectedError": "potok.patterns.aggregates.declare",
     "aggregate": "potok.patterns.aggregates.declare",
@@ -148,6 +151,7 @@ __all__ = [
     "StateError",
     "Stream",
     "StreamsBuilder",
+    "SubjectForgotten",
     "Table",
     "TopologyError",
     "__version__",
@@ -171,6 +175,7 @@ __all__ = [
     "open_aggregate",
     "open_broker",
     "open_tables",
+    "personal",
     "retry",
     "run",
     "saga",

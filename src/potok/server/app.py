@@ -14,7 +14,7 @@ from potok.machine import MachineError, is_of_machine
 from potok.server.access.guard import Guard
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import Tokens
-from potok.server.api import changes, events, records, tables
+from potok.server.api import changes, events, records, sagas, tables
 from potok.server.api import queries as api_queries
 from potok.server.context import Site
 from potok.server.errors import BadRequest, InternalError, NotThere, ServingError
@@ -71,7 +71,7 @@ def create_app(
     app.router.routes[:0] = [*map(PageRoute, pages), tables.QUICK]
     for routes in (statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
         app.router.routes.extend(routes)
-    for api in (changes, tables, records, events, api_queries):
+    for api in (changes, tables, records, events, sagas, api_queries):
         app.include_router(api.router)
     app.router.routes.extend(file_routes(files))
     if leave_tables_alone(page.path for page in pages):

@@ -6,7 +6,7 @@ import json
 import os
 import pickle
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.runtime.planning.start_offsets import OnLost, Positions, check_topics, protect, starting_offsets
 from potok.runtime.planning.table_loading import gate_mark, gates_of
+from potok.runtime.queries.checked_key_store import checked_key_store
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryLock
@@ -89,6 +90,7 @@ def prepare(
         make_topics(topology, broker)
         ledger = Ledger(broker, topology.name)
         plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
+        plan = replace(plan, personal_keys=checked_key_store(topology, broker, settings.personal_keys))
         check_topics(broker, topology.name, topology.source_topics, ledger.entry)
         metrics = QueryMetrics(
             topology.name, totals=Totals.of_progress(broker.get_metadata(metadata_key_of(topology.name, "progress")))

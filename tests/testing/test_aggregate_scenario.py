@@ -29,11 +29,11 @@ def test_a_scenario_expects_rejections_and_versions() -> None:
 def test_a_scenario_that_differs_fails_with_both_sides() -> None:
     with pytest.raises(AssertionError, match="PayOrder was rejected: only a created order can be paid; expected acce"):
         given(Order).when(PayOrder("o1")).then(OrderPaid("o1"))
-    with pytest.raises(AssertionError, match="events: .*OrderPaid.*, expected \\[\\]"):
+    with pytest.raises(AssertionError, match=r"events: .*OrderPaid.*, expected \[\]"):
         given(Order, CREATED).when(PayOrder("o1")).then()
     with pytest.raises(AssertionError, match="PayOrder was accepted; expected rejected"):
         given(Order, CREATED).when(PayOrder("o1")).then(OrderPaid("o1"), rejected="no")
-    with pytest.raises(AssertionError, match="the aggregate is .*paid.*, expected .*created"):
+    with pytest.raises(AssertionError, match=r"the aggregate is .*paid.*, expected .*created"):
         given(Order, CREATED).when(PayOrder("o1")).then(OrderPaid("o1"), state=Order("created"))
     with pytest.raises(AssertionError, match="rejected because 'only a created order can be paid', expected 'else'"):
         given(Order).when(PayOrder("o1")).then(rejected="else")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TopologyError,
     )
     from potok.events.event_type import event, upcast
+    from potok.events.personal.forgotten import SubjectForgotten
     from potok.expressions import functions
     from potok.log.clients.async_consumer import AsyncConsumer
     from potok.log.clients.async_producer import AsyncProducer
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
+    from potok.snapshots.aggregates import open_aggregate
     from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
@@ -82,7 +84,9 @@ _HOMES = {
     "Consumer": "potok.log.clients.consumer",
     "Producer": "potok.log.clients.producer",
     "Queue": "potok.log.queues.queue",
+    "SubjectForgotten": "potok.events.personal.forgotten",
     "event": "potok.events.event_type",
+    "personal": "potok.records.schemas.personal",
     "upcast": "potok.events.event_type",
     "RejectedError": "potok.patterns.aggregates.declare",
     "aggregate": "potok.patterns.aggregates.declare",
@@ -113,6 +117,7 @@ _HOMES = {
     "map_store": "potok.topology.stores",
     "value_store": "potok.topology.stores",
     "window_store": "potok.topology.stores",
+    "open_aggregate": "potok.snapshots.aggregates",
     "open_tables": "potok.snapshots.tables",
 }
 
@@ -146,6 +151,7 @@ __all__ = [
     "StateError",
     "Stream",
     "StreamsBuilder",
+    "SubjectForgotten",
     "Table",
     "TopologyError",
     "__version__",
@@ -166,8 +172,10 @@ __all__ = [
     "minutes",
     "on",
     "on_timer",
+    "open_aggregate",
     "open_broker",
     "open_tables",
+    "personal",
     "retry",
     "run",
     "saga",

@@ -23,6 +23,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "urllib3": ("sinks/",),
     "psycopg": ("sinks/postgres", "backends/postgres/", "state/postgres/", "metadata/postgres"),
     "redis": ("backends/redis_connection.py",),
+    "cryptography": ("events/personal/encryption",),
     "fastapi": WEB,
     "starlette": WEB,
     "uvicorn": WEB,

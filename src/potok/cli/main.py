@@ -25,6 +25,8 @@ COMMANDS = {
     "events": ("potok.cli.log.events", "List the types and versions of the events in a topic, and what is wrong."),
     "groups": ("potok.cli.log.groups", "List consumer groups and queues, show their lag, and reset them."),
     "tables": ("potok.cli.state.tables", "List and read the tables of queries."),
+    "forget": ("potok.cli.state.forget", "Delete the key of a person's data, and tell the topics with their events."),
+    "sagas": ("potok.cli.state.sagas", "List the instances of sagas, and retry, skip or abort them."),
     "dead-letters": ("potok.cli.state.dead_letters", "List, show, replay and purge the dead letters of a query."),
     "offsets": ("potok.cli.state.offsets", "Show and reset the offsets of a query."),
     "replay": ("potok.cli.queries.replay", "Run a program over old records, into other topics and tables."),

@@ -91,6 +91,9 @@ def add_saga(
         tuple(processor.declared().items()),
         tuple(schemas.items()),
         fixed_key=True,
+        by=newest.by,
+        clock=newest.clock,
+        grace_ms=to_ms(grace),
         summary=newest.summary,
         versions=tuple((version, one.structure) for version, one in sorted(definitions.items())),
     )

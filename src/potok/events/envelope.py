@@ -36,6 +36,9 @@ REQUIRED = ("id", "source", "type")
 VERSION = "eventversion"
 """The extension attribute that holds the version of the data."""
 
+ENCRYPTED = "encryptedfields"
+"""The extension attribute that names the encrypted fields of the data, separated by spaces."""
+
 _DICTIONARY = {
     "event_id": "id",
     "event_type": "type",
@@ -183,6 +186,9 @@ def read_dictionary(value: bytes) -> Envelope:
         raise BadEnvelope('"metadata" is not an object')
     if isinstance(metadata.get("causation_id"), str):
         attributes["causationid"] = metadata["causation_id"]
+    encrypted = metadata.get("encrypted_fields")
+    if isinstance(encrypted, list) and all(isinstance(name, str) for name in encrypted):
+        attributes[ENCRYPTED] = " ".join(encrypted)
     event = _named(attributes, found.get("data"))
     return Envelope(event.attributes, event.data, metadata)
 
@@ -195,6 +201,7 @@ def write_dictionary(event: Envelope) -> bytes:
     whole["data"] = orjson.Fragment(event.data) if isinstance(event.data, bytes) else event.data
     extra = {"causation_id": known["causationid"]} if "causationid" in known else {}
     extra |= {"sequence": known["sequence"]} if "sequence" in known else {}
+    extra |= {"encrypted_fields": known[ENCRYPTED].split(" ")} if ENCRYPTED in known else {}
     whole["metadata"] = {**event.metadata, **extra}
     return orjson.dumps(whole)
 

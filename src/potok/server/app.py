@@ -14,7 +14,7 @@ from potok.machine import MachineError, is_of_machine
 from potok.server.access.guard import Guard
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import Tokens
-from potok.server.api import changes, events, records, tables
+from potok.server.api import changes, events, records, sagas, tables
 from potok.server.api import queries as api_queries
 from potok.server.commands import routes as commands
 from potok.server.commands.openapi import describe_commands
@@ -73,7 +73,7 @@ def create_app(
     app.router.routes[:0] = [*map(PageRoute, pages), tables.QUICK]
     for routes in (commands.ROUTES, statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
         app.router.routes.extend(routes)
-    for api in (changes, tables, records, events, api_queries):
+    for api in (changes, tables, records, events, sagas, api_queries):
         app.include_router(api.router)
     describe_commands(app, site.aggregates)
     app.router.routes.extend(file_routes(files))

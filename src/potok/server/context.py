@@ -13,6 +13,7 @@ from potok.server.access.held_bytes import HeldBytes
 from potok.server.access.limits import Limits
 from potok.server.access.work import Work
 from potok.server.api.feeds import Feed
+from potok.server.api.saga_feed import SagaFeed
 from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.commands.declared import DeclaredAggregates
 from potok.server.commands.results import CommandResults
@@ -20,6 +21,7 @@ from potok.server.errors import BadRequest
 from potok.server.ksql.statuses import Statuses
 from potok.server.positions.waits import PositionWaits
 from potok.server.pushes import Pushes
+from potok.server.sagas import KnownSagas
 from potok.server.tables.table_reads import TableReads
 from potok.statements.database import Database
 
@@ -37,11 +39,12 @@ class Site:
         """Computed and unsent responses."""
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
+        self.sagas = KnownSagas(database)
         self.statuses = Statuses(database)
         self.waits = PositionWaits(database.broker)
         self.aggregates = DeclaredAggregates(database)
         self.results = CommandResults(database, self.pushes.pool)
-        self.feeds: set[Feed | SnapshotFeed] = set()
+        self.feeds: set[Feed | SnapshotFeed | SagaFeed] = set()
         self.started_ms = now_ms()
         self.address = "localhost:8088"
 

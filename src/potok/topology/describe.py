@@ -66,6 +66,7 @@ def _step(node: Node, inferred: Inferred) -> dict[str, Any]:
         "order_dependent": step.order_dependent,
         "guarantee": node.guarantee.value if isinstance(node, Sink | Deliver) else None,
         "at": str(node.at) if node.at else None,
+        **({"saga": {"by": node.by, "clock": node.clock, "grace_ms": node.grace_ms}} if isinstance(node, Saga) else {}),
     }
 
 

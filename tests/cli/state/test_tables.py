@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.shop import HOUR, fill, leave_a_run, write_program
-from potok.cli.state.rows import NotAKey, parse_key
 from potok.cli.state.tables import any_case, as_object, show_instant
 from potok.log.open import open_broker
+from potok.snapshots.key_text import NotAKey, parse_key
 from potok.snapshots.layout import TableLayout
 from potok.snapshots.table_view import WindowedKey
 

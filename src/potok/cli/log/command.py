@@ -104,7 +104,7 @@ def _fields(data: str) -> dict[str, Any]:
 
 
 def _known(log: Log) -> dict[str, AggregateDescription]:
-    from potok.snapshots.aggregates import aggregates_in
+    from potok.snapshots.declared_aggregates import aggregates_in
 
     descriptions = {
         name.split("/")[1]: data for name, data in log.list_metadata("query/").items() if name.endswith("/description")

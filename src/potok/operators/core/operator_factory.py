@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from potok.events.personal.key_store import known_key_store
 from potok.log.broker import Broker
 from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.operator import Operator, Task
@@ -97,7 +98,10 @@ class OperatorFactory:
         columns = self.plan.columns[node.topic]
         # A replay or a shadow, which runs under another name, reads what the query has written.
         skips = node.own if isinstance(node, StreamSource) and node.own and node.own.query == self.spec.query else None
-        return SourceReader(node, self.task, self.step(node), columns, self.broker, aligned=aligned, skips=skips)
+        keys = known_key_store(self.plan.personal_keys)
+        return SourceReader(
+            node, self.task, self.step(node), columns, self.broker, aligned=aligned, skips=skips, keys=keys
+        )
 
     def step(self, node: Node) -> Step:
         """Return the types and traced functions of a step."""

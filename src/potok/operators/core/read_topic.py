@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.errors import QueryError
+from potok.events.personal.key_store import KeyStore
 from potok.events.read import read_events
 from potok.log.broker import HEADERS, Broker
 from potok.log.record_limits import record_sizes
@@ -56,9 +57,10 @@ class SourceReader(Operator):
         *,
         aligned: bool = False,
         skips: OwnRecords | None = None,
+        keys: KeyStore | None = None,
     ) -> None:
         super().__init__(node.name, task)
-        self._skips = skips
+        self._skips, self._keys = skips, keys
         self._node, self._step, self._columns, self._broker = node, step, columns, broker
         self._by_log_time = aligned and node.timestamps.function is None
         self.stream_times: dict[int, int] = {}
@@ -120,7 +122,7 @@ class SourceReader(Operator):
         assert isinstance(self._node, StreamSource)
         assert self._node.events is not None
         count = batch.num_rows
-        read = read_events(batch.column("value"), batch.column("headers"), self._node.events)
+        read = read_events(batch.column("value"), batch.column("headers"), self._node.events, self._keys)
         whole = Chunk(
             keys[0],
             [None] * count,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from potok.events.personal.key_store import KeyStore
 from potok.events.write import EventWriting, event_id, write_events
 from potok.operators.core.chunk import Chunk, headers_of, position_of
 from potok.operators.core.dead_letters import NOWHERE, InputPartition
@@ -18,7 +19,14 @@ class EventEncoder:
     not depend on batches, tasks or shards.
     """
 
-    def __init__(self, how: EventWriting, query: str, input_partitions: Sequence[InputPartition]) -> None:
+    def __init__(
+        self,
+        how: EventWriting,
+        query: str,
+        input_partitions: Sequence[InputPartition],
+        keys: KeyStore | None = None,
+    ) -> None:
+        self._keys = keys
         self._how, self._query, self._input_partitions = how, query, input_partitions
         self._seen: Counter[tuple[object, ...]] = Counter()
 
@@ -37,5 +45,5 @@ class EventEncoder:
             sequence = "" if place is NOWHERE else f"{offset:020d}-{index:06d}"
             return event_id(self._query, self._how.sink, *named, index), sequence
 
-        made = write_events(chunk.value, headers, chunk.timestamp.tolist(), self._how, identify)
+        made = write_events(chunk.value, headers, chunk.timestamp.tolist(), self._how, identify, self._keys)
         return Encoded(made.values, made.errors), headers_of([own or None for own in made.headers])

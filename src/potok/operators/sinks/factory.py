@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from potok.events.personal.key_store import known_key_store
+from potok.events.write import EventWriting
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
 from potok.operators.sinks.event_encoder import EventEncoder
@@ -29,8 +31,13 @@ def sink(node: Sink, shop: OperatorFactory) -> Operator:
         shop.report,
         node.guarantee,
         stamp=None if node.stamp is None else (node.stamp, traced(node, shop)),
-        events=None if node.events is None else EventEncoder(node.events, shop.spec.query, shop.spec.input_partitions),
+        events=None if node.events is None else _event_encoder(node.events, shop),
     )
+
+
+def _event_encoder(how: EventWriting, shop: OperatorFactory) -> EventEncoder:
+    keys = known_key_store(shop.plan.personal_keys)
+    return EventEncoder(how, shop.spec.query, shop.spec.input_partitions, keys)
 
 
 @post_shuffle_of(Deliver)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from potok.patterns.aggregates.describe import AggregateDescription, CommandDescription
 from potok.patterns.aggregates.messages import results_topic
 from potok.server.errors import NotThere
-from potok.snapshots.aggregates import aggregates_in
+from potok.snapshots.declared_aggregates import aggregates_in
 from potok.sql.errors import closest
 from potok.state.entry import metadata_key_of
 from potok.statements.database import Database

@@ -29,6 +29,10 @@ class AggregateRoot(Process):
     def detail(self) -> str:
         return self.summary
 
+    @property
+    def aligns(self) -> bool:
+        return True
+
     def cells_of(self, store: str) -> str:
         rows = any(name == store and isinstance(declared, RowStore) for name, declared in self.stores)
         return self.name if rows else f"{self.name}/{store}"

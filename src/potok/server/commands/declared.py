@@ -11,6 +11,7 @@ from potok.snapshots.declared_aggregates import aggregates_in
 from potok.sql.errors import closest
 from potok.state.entry import metadata_key_of
 from potok.statements.database import Database
+from potok.statements.query_tables import QueryTables
 
 
 class DeclaredAggregates:
@@ -21,7 +22,9 @@ class DeclaredAggregates:
         self._known: tuple[dict[str, bytes | None], dict[str, AggregateDescription]] = ({}, {})
 
     def all(self) -> Mapping[str, AggregateDescription]:
-        queries = [info.query_id for info in self._database.queries()]
+        if not isinstance(self._database, QueryTables):
+            return {}  # statements and apps have no aggregates
+        queries = self._database.query_names
         keys = [metadata_key_of(query, "description") for query in queries]
         data = dict(zip(queries, self._database.broker.get_metadata_of(keys), strict=True))
         before, found = self._known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -34,7 +34,7 @@ class Json:
     def __init__(self, cls: type) -> None:
         self.encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
         self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(cls).decode
-        forget(cls)
+        _forget(cls)
 
     def decode(self, data: bytes) -> Any:
         try:
@@ -65,7 +65,7 @@ class Rows:
     def __init__(self, cls: type) -> None:
         self._cls, self._encode = cls, msgspec.msgpack.Encoder().encode
         self._decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(cls).decode
-        forget(cls)
+        _forget(cls)
 
     def instance(self, data: dict[str, Any]) -> Any:
         """Return the instance with these fields; raise BadData if they do not fit."""
@@ -80,7 +80,15 @@ def to_data(instance: Any) -> dict[str, Any]:
     return msgspec.to_builtins(instance, builtin_types=_KEPT)  # type: ignore[no-any-return]
 
 
-def forget(cls: type) -> None:
+def json_schemas(classes: Sequence[type], references: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the JSON Schema of each class, and the schemas that they refer to by name, as `references` says."""
+    schemas, components = msgspec.json.schema_components(classes, ref_template=references)
+    for cls in classes:
+        _forget(cls)
+    return list(schemas), dict(components)
+
+
+def _forget(cls: type) -> None:
     """Remove what decoders leave in classes: it cannot be sent to Spark's workers, as the classes of a script are."""
     for each in _classes(msgspec.inspect.type_info(cls)):
         if _CACHE in vars(each):

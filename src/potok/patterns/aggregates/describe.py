@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
 import orjson
 
-from potok.patterns.aggregates.data import forget
+from potok.patterns.aggregates.data import json_schemas
 from potok.patterns.aggregates.definition import Definition
 
 COMPONENTS = "#/components/schemas/"
@@ -45,11 +44,8 @@ class AggregateDescription:
 def described(definition: Definition) -> str:
     """Return the description of an aggregate as JSON."""
     commands = list(definition.commands.values())
-    schemas, components = msgspec.json.schema_components(
-        [command.cls for command in commands], ref_template=f"{COMPONENTS}{definition.name}.{{name}}"
-    )
-    for command in commands:
-        forget(command.cls)
+    classes = [command.cls for command in commands]
+    schemas, components = json_schemas(classes, f"{COMPONENTS}{definition.name}.{{name}}")
     found = {
         "name": definition.name,
         "events": definition.events_topic,

@@ -6,21 +6,12 @@ import base64
 import binascii
 from typing import Any
 
-import msgspec
 import orjson
 
 from potok.patterns.aggregates.client import Sent
 from potok.server.errors import NotThere
 
 LONGEST = 4_096
-
-
-class _Parts(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    aggregate: str
-    aggregate_id: str
-    command_id: str
-    partition: int
-    offset: int
 
 
 def id_of(sent: Sent) -> str:
@@ -34,13 +25,14 @@ def sent_of(text: str) -> Sent:
         if len(text) > LONGEST:
             raise ValueError
         padded = text + "=" * (-len(text) % 4)
-        data = base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True)
-        found = msgspec.json.decode(data, type=_Parts)
-        if found.partition < 0 or not 0 <= found.offset < 1 << 62:
+        parts = orjson.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
+        if not isinstance(parts, list) or list(map(type, parts)) != [str, str, str, int, int]:
             raise ValueError
-    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        if parts[3] < 0 or not 0 <= parts[4] < 1 << 62:
+            raise ValueError
+    except (binascii.Error, ValueError) as error:
         raise unknown(text) from error
-    return Sent(found.aggregate, found.aggregate_id, found.command_id, found.partition, found.offset)
+    return Sent(*parts)
 
 
 def unknown(text: str) -> NotThere:

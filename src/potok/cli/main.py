@@ -23,6 +23,7 @@ COMMANDS = {
     "serve": ("potok.cli.serve", "Run SQL queries, and serve tables and streams over HTTP."),
     "topics": ("potok.cli.log.topics", "List, create, describe and delete topics."),
     "produce": ("potok.cli.log.produce", "Append lines to a topic."),
+    "command": ("potok.cli.log.command", "Send commands to aggregates and list what they accept."),
     "consume": ("potok.cli.log.consume", "Print the records of a topic."),
     "events": ("potok.cli.log.events", "List the types and versions of the events in a topic, and what is wrong."),
     "groups": ("potok.cli.log.groups", "List consumer groups and queues, show their lag, and reset them."),

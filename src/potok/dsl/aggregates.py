@@ -13,6 +13,7 @@ from potok.errors import Location, PotokError, TopologyError
 from potok.events.event_type import TYPE_FIELD, declared_schema_of
 from potok.events.write import ENVELOPES
 from potok.patterns.aggregates.definition import Definition, definition_of
+from potok.patterns.aggregates.describe import described
 from potok.patterns.aggregates.messages import WRITER, commands_topic, results_topic
 from potok.patterns.aggregates.processor import EVENTS, FOLDED, RESULTS, AggregateProcessor
 from potok.records.schemas.schema import Field, Schema
@@ -90,6 +91,7 @@ def add_aggregate(
         fixed_key=True,
         events_topic=definition.events_topic,
         summary=_summary(definition),
+        description=described(definition),
     )
     graph.add(node)
     found = {name: Channel(f"{node.name}.{name}", at, node, n, s) for n, (name, s) in enumerate(channels)}

@@ -114,6 +114,9 @@ def make_topics(topology: Topology, broker: Broker) -> None:
     for topic in topology.source_topics:
         asked = [source.partitions for source in topology.of_type(StreamSource) if source.topic == topic]
         broker.create_topic(topic, next((count for count in asked if count), 1), exist_ok=True)
+    for source in topology.of_type(StreamSource):
+        if source.permanent and broker.describe_topic(source.topic).config.compacted:
+            raise CompactedEvents(source)
     for sink in topology.of_type(Sink):
         if not broker.has_topic(sink.topic):
             feeding = max(broker.partitions(topic) for topic in topology.upstream_topics(sink))
@@ -134,6 +137,17 @@ def _drop_orphans(plan: Plan, state: StateLocation) -> None:
         store = state.store(shard)
         store.drop_tables_except(kept, stores)
         store.close()
+
+
+class CompactedEvents(TopologyError):
+    """A topic of events that is compacted: the state is the sum of all events of a key, not the last one."""
+
+    def __init__(self, source: StreamSource) -> None:
+        super().__init__(
+            f'topic "{source.topic}" is compacted, so an aggregate would lose all but its last event',
+            hint="copy it to a topic that is not compacted, and name that one: @potok.aggregate(..., events=...)",
+            at=source.at,
+        )
 
 
 class NotPicklable(TopologyError):

@@ -14,6 +14,8 @@ class AggregateRoot(Process):
 
     events_topic: str = ""
     summary: str = ""
+    description: str = ""
+    """The commands and their schemas, as JSON."""
 
     @property
     def stateful(self) -> bool:
@@ -26,6 +28,10 @@ class AggregateRoot(Process):
     @property
     def detail(self) -> str:
         return self.summary
+
+    @property
+    def aligns(self) -> bool:
+        return True
 
     def cells_of(self, store: str) -> str:
         rows = any(name == store and isinstance(declared, RowStore) for name, declared in self.stores)

@@ -22,6 +22,7 @@ COMMANDS = {
     "produce": ("potok.cli.log.produce", "Append lines to a topic."),
     "consume": ("potok.cli.log.consume", "Print the records of a topic."),
     "events": ("potok.cli.log.events", "List the types and versions of the events in a topic, and what is wrong."),
+    "command": ("potok.cli.log.command", "Send a command to an aggregate, and show its result."),
     "groups": ("potok.cli.log.groups", "List consumer groups and queues, show their lag, and reset them."),
     "tables": ("potok.cli.state.tables", "List and read the tables of queries."),
     "forget": ("potok.cli.state.forget", "Delete the key of a person's data, and tell the topics with their events."),

@@ -15,6 +15,7 @@ from potok.events.event_type import TYPE_FIELD, declared_schema_of
 from potok.events.write import ENVELOPES
 from potok.expressions.function import Function
 from potok.patterns.aggregates.definition import Definition, definition_of
+from potok.patterns.aggregates.describe import described
 from potok.patterns.aggregates.fold import FoldProcessor, check_fold, plain_event
 from potok.patterns.aggregates.messages import WRITER, commands_topic, results_topic
 from potok.patterns.aggregates.processor import EVENTS, FOLDED, RESULTS, AggregateProcessor
@@ -93,6 +94,7 @@ def add_aggregate(
         fixed_key=True,
         events_topic=definition.events_topic,
         summary=_summary(definition),
+        description=described(definition),
     )
     graph.add(node)
     found = {name: Channel(f"{node.name}.{name}", at, node, n, s) for n, (name, s) in enumerate(channels)}

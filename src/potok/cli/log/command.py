@@ -1,9 +1,8 @@
-"""`potok command`: send commands to aggregates, and show their results."""
+"""`potok command`: send commands to aggregates."""
 
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,119 +10,121 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import note, print_json
-from potok.errors import PotokError
+from potok.cli.output import console, note, print_json, print_table
+from potok.errors import PotokError, QueryError
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
-    from potok.patterns.aggregates.messages import Result
+    from potok.patterns.aggregates.client import Found, Sent
+    from potok.patterns.aggregates.describe import AggregateDescription
 
-app = command_app(no_args_is_help=True, help="Send commands to aggregates.")
+app = command_app(no_args_is_help=True, help="Send commands to aggregates and list what they accept.")
 
 
 class BadCommand(PotokError):
     """A command that cannot be sent."""
 
 
-class NoResult(PotokError):
-    """A command whose result did not arrive in time."""
+class NotAccepted(PotokError):
+    """A command that was decided and not accepted."""
 
 
-@app.callback()
-def command() -> None:
-    """Send commands to aggregates."""
+@app.command("list")
+def list_commands(context: typer.Context, broker: Broker = None, as_json: Json = False) -> None:
+    """Show the commands of all aggregates in the log."""
+    with opened_log(context, broker) as log:
+        known = _known(log)
+    rows = [(one.name, name, command.doc) for one in known.values() for name, command in sorted(one.commands.items())]
+    if as_json:
+        for aggregate, name, doc in rows:
+            print_json({"aggregate": aggregate, "command": name, "doc": doc})
+    elif not rows:
+        note("no aggregates; builder.aggregate(Order) in a program adds one, and potok run starts it")
+    else:
+        print_table(("aggregate", "command", "what it does"), [(a, n, d.partition("\n")[0]) for a, n, d in rows])
 
 
 @app.command()
 def send(
     context: typer.Context,
-    aggregate: Annotated[str, typer.Argument(help="The aggregate, as in @potok.aggregate.", show_default=False)],
-    id_: Annotated[str, typer.Argument(metavar="ID", help="The id of the aggregate.", show_default=False)],
-    name: Annotated[str, typer.Argument(metavar="COMMAND", help="The command.", show_default=False)],
-    data: Annotated[str, typer.Argument(help="The fields of the command, as JSON.")] = "{}",
-    command_id: Annotated[
-        str | None, typer.Option(help="The id of the command; one that was sent before returns its first result.")
+    aggregate: Annotated[str, typer.Argument(help="The name of the aggregate: orders.")],
+    aggregate_id: Annotated[str, typer.Argument(metavar="ID", help="Which one: ord_1.")],
+    command: Annotated[str, typer.Argument(help="The name of the command: PayOrder.")],
+    data: Annotated[str, typer.Argument(help="Its fields as a JSON object.")] = "{}",
+    key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Idempotency key: the same key runs the command once.")
     ] = None,
     expect: Annotated[
-        str, typer.Option(metavar="VERSION", help="The expected version: any, none, exists, or a number.")
+        str, typer.Option(metavar="VERSION", help="Version that the aggregate must have: a number, any, none, exists.")
     ] = "any",
-    correlation: Annotated[str | None, typer.Option(help="The correlation id of the events.")] = None,
-    wait: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for the result; 0: do not.")
-    ] = 10.0,
+    wait: Annotated[str, typer.Option(metavar="DURATION", help="How long to wait for the result.")] = "10 seconds",
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Send a command to an aggregate, and show its result. The exit code is 1 if it was not accepted."""
-    from potok.patterns.aggregates.messages import command_record, commands_topic, expectation, results_topic
+    """Send one command and print its result. The exit code is 1 if it is not accepted."""
+    from potok.duration import to_seconds
+    from potok.patterns.aggregates.client import append_command, wait_for_result
+    from potok.patterns.aggregates.messages import command_record, expectation
 
-    fields = _fields(data)
     try:
         expectation(expect)
     except ValueError as error:
-        raise BadCommand(str(error), hint="for example --expect 3") from error
-    chosen = command_id or str(uuid.uuid4())
+        raise typer.BadParameter(str(error), param_hint="--expect") from error
+    fields, command_id, seconds = _fields(data), key or uuid.uuid4().hex, to_seconds(wait)
     with opened_log(context, broker) as log:
-        for topic in (commands_topic(aggregate), results_topic(aggregate)):
-            if not log.has_topic(topic):
-                hint = "start its program first, or check the name: potok topics list"
-                raise BadCommand(f'there is no aggregate "{aggregate}": topic "{topic}" does not exist', hint=hint)
-        before = log.end_offsets_of([results_topic(aggregate)])[results_topic(aggregate)]
-        record = command_record(id_, name, fields, command_id=chosen, expected_version=expect, correlation=correlation)
-        log.append(commands_topic(aggregate), [record])
-        if not wait:
-            _sent(chosen, as_json=as_json)
-            return
-        result = _result(log, results_topic(aggregate), before, chosen, wait)
-    if result is None:
-        hint = f"is its program running? Ask again later, with --command-id {chosen}: it will not be decided twice"
-        raise NoResult(f"no result within {wait:g} s; the command is sent", hint=hint)
+        _check(log, aggregate, command)
+        record = command_record(aggregate_id, command, fields, command_id=command_id, expected_version=expect)
+        sent = append_command(log, aggregate, command_id, record)
+        found = wait_for_result(log, sent, seconds)
     if as_json:
-        print_json(asdict(result))
-    else:
-        _show(result)
+        print_json(_shown(sent, found))
+    if found is None:
+        if not as_json:
+            note(f"sent, and not decided yet: send it again with --key {command_id}, which does not run it twice")
+        return
+    result = found.result
     if result.status != "accepted":
-        raise typer.Exit(1)
+        said = f"{command} was not accepted ({result.status.replace('_', ' ')}): {result.reason}"
+        raise NotAccepted(said, hint=f'"{aggregate_id}" of aggregate "{aggregate}" has version {result.version}')
+    if not as_json:
+        for event in result.events:
+            console().print(f"{event['sequence']} {event['type']} {json.dumps(event['data'])}", markup=False)
+        note(f"version {result.version}{', as the first time' if found.repeated else ''}")
 
 
 def _fields(data: str) -> dict[str, Any]:
-    hint = """for example '{"order_id": "ord_1"}'"""
+    hint = """write the fields as a JSON object: '{"order_id": "ord_1"}'"""
     try:
-        found = json.loads(data)
+        fields = json.loads(data)
     except ValueError as error:
-        raise BadCommand(f"the fields of a command are a JSON object: {error}", hint=hint) from error
-    if not isinstance(found, dict):
-        raise BadCommand("the fields of a command are a JSON object", hint=hint)
-    return found
+        raise BadCommand(f"the data is not JSON: {error}", hint=hint) from error
+    if not isinstance(fields, dict):
+        raise BadCommand("the data is not a JSON object", hint=hint)
+    return fields
 
 
-def _result(log: Log, topic: str, seen: dict[int, int], command_id: str, seconds: float) -> Result | None:
-    """Follow the results until that of a command, for so many seconds."""
-    from potok.patterns.aggregates.messages import read_result
+def _known(log: Log) -> dict[str, AggregateDescription]:
+    from potok.snapshots.declared_aggregates import aggregates_in
 
-    deadline = time.monotonic() + seconds
-    while True:
-        for partition, end in log.end_offsets_of([topic])[topic].items():
-            for batch in log.read(topic, partition, seen.get(partition, 0), end):
-                for value in batch.column("value").to_pylist():
-                    found = read_result(value)
-                    if found.command_id == command_id:
-                        return found
-            seen[partition] = end
-        if time.monotonic() > deadline:
-            return None
-        time.sleep(log.poll_interval_s)
+    descriptions = {
+        name.split("/")[1]: data for name, data in log.list_metadata("query/").items() if name.endswith("/description")
+    }
+    return {one.name: one for query, data in sorted(descriptions.items()) for one in aggregates_in(query, data)}
 
 
-def _sent(command_id: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json({"command_id": command_id})
-    else:
-        note(f"sent as {command_id}")
+def _check(log: Log, aggregate: str, command: str) -> None:
+    known = _known(log)
+    if aggregate not in known:
+        there = f"there are: {', '.join(sorted(known))}" if known else "no query in this log has one"
+        raise QueryError(f'there is no aggregate "{aggregate}"', hint=there)
+    commands = known[aggregate].commands
+    if command not in commands:
+        hint = f"it has: {', '.join(sorted(commands))}"
+        raise QueryError(f'aggregate "{aggregate}" has no command "{command}"', hint=hint)
 
 
-def _show(result: Result) -> None:
-    why = f": {result.reason}" if result.reason else ""
-    note(f"{result.command} was {result.status.replace('_', ' ')}{why}; version {result.version}")
-    for event in result.events:
-        typer.echo(json.dumps(event, ensure_ascii=False))
+def _shown(sent: Sent, found: Found | None) -> dict[str, Any]:
+    if found is None:
+        return {"status": "sent", "command_id": sent.command_id, "position": str(sent.position)}
+    position = str(sent.position | found.position)
+    return {**asdict(found.result), "repeated": found.repeated, "position": position}

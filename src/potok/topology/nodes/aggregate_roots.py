@@ -14,6 +14,8 @@ class AggregateRoot(Process):
 
     events_topic: str = ""
     summary: str = ""
+    description: str = ""
+    """The commands and their schemas, as JSON."""
 
     @property
     def stateful(self) -> bool:

@@ -168,7 +168,7 @@ class _Pull:
         access = access_of(source, alias, reader, allowed)
         self._check_access(access, relation)
         if relation.as_of is not None:
-            instant = as_of_ms(relation.as_of, self._context)
+            instant = as_of_ms(relation.as_of, self._context, relation.relation.at)
             yield version_frame(self._broker, relation, reader, snapshot, access, instant, wanted)
             return
         limited = self._plan.limit is not None and self._plan.streams_rows

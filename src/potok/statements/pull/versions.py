@@ -10,7 +10,7 @@ from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.tables import Tables
 from potok.snapshots.versions import check_retained
 from potok.sql.analysis.relations import RelationAnalysis
-from potok.sql.errors import Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
@@ -19,13 +19,13 @@ from potok.statements.frames import Frame, table_frame
 from potok.statements.pull.tables import Access
 
 
-def as_of_ms(instant: Typed, context: Context) -> int:
+def as_of_ms(instant: Typed, context: Context, location: SourceLocation) -> int:
     found = compute(instant, {}, 1, context)
     if pa.types.is_timestamp(found.type):
         found = pa.compute.divide(found.cast(pa.int64()), 1_000)
     value = found[0].as_py()
     if value is None:
-        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'")
+        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'", location=location)
     return int(value)
 
 

@@ -218,7 +218,7 @@ def test_metadata_that_somebody_else_wrote_is_an_error_of_potok(redis_beside: Re
     client.close()
 
 
-def test_a_redis_that_is_killed_is_unreachable_and_goes_on_after_a_restart(redis_beside: RedisServer) -> None:
+def test_a_killed_redis_is_unreachable_and_usable_after_a_restart(redis_beside: RedisServer) -> None:
     shard, store = _opened(redis_beside.url)
     redis_beside.stop(signal.SIGKILL)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
+from potok.dsl.aggregates import AggregateHandle, Foreign, add_aggregate
 from potok.dsl.camel_case import Spelling
 from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, HandleClasses, calling_location
@@ -191,6 +192,32 @@ class StreamsBuilder(Spelling):
         """
         topics = [events] if isinstance(events, str) else list(events)
         return add_saga(self._graph, saga, topics, commands, emits, earlier, envelope, grace, calling_location())
+
+    def aggregate(
+        self,
+        aggregate: type,
+        *,
+        envelope: EnvelopeName = "cloudevents",
+        foreign: Foreign = "fold",
+        keep_results: Duration = "1 hour",
+        partitions: int | None = None,
+    ) -> AggregateHandle:
+        """Run an event-sourced aggregate: decide its commands, write its events, and keep its state as a table.
+
+        >>> orders = builder.aggregate(Order)
+
+        Commands are records of the topic `NAME-commands` under the id of their aggregate, results those of
+        `NAME-results`.
+
+        Args:
+            aggregate: A class declared with `@potok.aggregate`.
+            envelope: The envelope of the events that are written.
+            foreign: What to do with events that others have written to the topic of the events.
+            keep_results: How long a repeated command id is answered with its first result. Results are part of the
+                state of their aggregate.
+            partitions: The number of partitions of the topics, if they are created.
+        """
+        return add_aggregate(self._graph, aggregate, envelope, foreign, keep_results, partitions, calling_location())
 
     @overload
     def table(self, topic: str, *, value: type[V], **options: Unpack[TableOptions]) -> Table[str, V]: ...

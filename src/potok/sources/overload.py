@@ -50,4 +50,3 @@ class Overload:
             raise TopologyError(
                 f'when_full = "{self.when_full}" is not possible: {why}', hint=f"use {' or '.join(policies)}"
             )
-

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
+    from potok.snapshots.aggregates import open_aggregate
     from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
@@ -116,6 +117,7 @@ _HOMES = {
     "map_store": "potok.topology.stores",
     "value_store": "potok.topology.stores",
     "window_store": "potok.topology.stores",
+    "open_aggregate": "potok.snapshots.aggregates",
     "open_tables": "potok.snapshots.tables",
 }
 
@@ -170,6 +172,7 @@ __all__ = [
     "minutes",
     "on",
     "on_timer",
+    "open_aggregate",
     "open_broker",
     "open_tables",
     "personal",

@@ -15,6 +15,8 @@ from potok.server.access.work import Work
 from potok.server.api.feeds import Feed
 from potok.server.api.saga_feed import SagaFeed
 from potok.server.api.snapshot_feed import SnapshotFeed
+from potok.server.commands.declared import DeclaredAggregates
+from potok.server.commands.results import CommandResults
 from potok.server.errors import BadRequest
 from potok.server.ksql.statuses import Statuses
 from potok.server.positions.waits import PositionWaits
@@ -40,6 +42,8 @@ class Site:
         self.sagas = KnownSagas(database)
         self.statuses = Statuses(database)
         self.waits = PositionWaits(database.broker)
+        self.aggregates = DeclaredAggregates(database)
+        self.results = CommandResults(database, self.pushes.pool)
         self.feeds: set[Feed | SnapshotFeed | SagaFeed] = set()
         self.started_ms = now_ms()
         self.address = "localhost:8088"
@@ -50,6 +54,7 @@ class Site:
             feed.close()
         self.pushes.close_all()
         self.waits.close()
+        self.results.close()
 
     def close(self) -> None:
         self.end_streams()

@@ -80,7 +80,7 @@ class PageRoute(BaseRoute):
         # Public paths belong to the server: a page there would respond without a token.
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             return Match.NONE, {}
-        found = self._pattern.fullmatch(_raw_path(scope))
+        found = self._pattern.fullmatch(raw_path(scope))
         if found is None:
             return Match.NONE, {}
         parts = {name: unquote(text) for name, text in found.groupdict().items()}
@@ -141,7 +141,7 @@ def pattern_of(path: str) -> str:
     return found + re.escape(quote(path[end:], safe=_PLAIN))
 
 
-def _raw_path(scope: Scope) -> str:
+def raw_path(scope: Scope) -> str:
     raw = bytes(scope.get("raw_path") or b"").decode("latin-1")
     # The redirect for a missing trailing slash changes only the decoded path.
     return raw if raw and unquote(raw) == scope["path"] else quote(scope["path"], safe=_PLAIN)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import orjson
 
@@ -29,6 +29,7 @@ from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.settings import Settings
+from potok.snapshots.aggregates import Aggregates
 from potok.snapshots.table_view import TableView
 from potok.snapshots.tables import NoSuchTable, Tables
 from potok.spark.spark_executor import start_spark
@@ -36,6 +37,8 @@ from potok.sql.errors import closest
 from potok.testing.app_statements import AppStatements, Query, app_of
 from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
 from potok.topology.graph import Topology
+
+A = TypeVar("A")
 
 
 class QueryDriver:
@@ -213,6 +216,10 @@ class QueryDriver:
             if found is None:
                 raise
             return found
+
+    def aggregate(self, cls: type[A]) -> Aggregates[A]:
+        """Return the aggregates of a class: their states and their history."""
+        return Aggregates(self.broker, cls, self._topology.name)
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a pull query, over the topics and tables of an app with statements, or of a script."""

@@ -37,6 +37,7 @@ _SHAPES = {"source": ("([", "])"), "sink": ("[/", "/]"), "table": ("[(", ")]"), 
 def description_of(topology: Topology, inferred: Inferred | None = None) -> dict[str, Any]:
     """Return the topology as plain data, ready for JSON."""
     inferred = inferred or infer(topology)
+    aggregates = [json.loads(node.description) for node in topology.of_type(AggregateRoot) if node.description]
     return {
         "name": topology.name,
         "dead_letters": topology.dead_letter_topic,
@@ -44,6 +45,7 @@ def description_of(topology: Topology, inferred: Inferred | None = None) -> dict
         "writes": topology.sink_topics,
         "tables": [node.name for node in topology.tables],
         "steps": [_step(node, inferred) for node in topology],
+        **({"aggregates": aggregates} if aggregates else {}),
     }
 
 

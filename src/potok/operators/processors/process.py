@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from potok.operators.core.call import python_rows
-from potok.operators.core.chunk import Chunk, concat, in_order
+from potok.operators.core.chunk import Chunk, aligned_by, concat, in_order
 from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import SeveralOutputs, Task, all_but
+from potok.operators.core.record_order import by_time
 from potok.operators.exchange.shards import key_column
 from potok.operators.processors.context import MAIN, Context
 from potok.operators.processors.key_timers import Rows, TimerCells
@@ -94,7 +95,10 @@ class ProcessRecords(SeveralOutputs):
         """Return the records in order, and the numbers of those of each key."""
         if not self._chunks:
             return None, {}
-        chunk = in_order(concat(self._chunks))
+        whole = concat(self._chunks)
+        if self._node.aligns:
+            whole.order = by_time(aligned_by(whole), whole.input_partition, whole.offset)
+        chunk = in_order(whole)
         self._chunks = []
         encoded = encode_each_key(chunk.key)
         keys = encoded.values.to_pylist()

@@ -15,39 +15,39 @@ from potok.topology.nodes import Deliver, Sink
 
 
 @post_shuffle_of(Sink)
-def sink(node: Sink, shop: OperatorFactory) -> Operator:
-    topology = shop.plan.topology
+def sink(node: Sink, factory: OperatorFactory) -> Operator:
+    topology = factory.plan.topology
     sources = [source for source in topology.sources if source.topic in topology.upstream_topics(node)]
     formats = {source.value.format for source in sources}
     return SinkWriter(
         node.name,
-        shop.task,
+        factory.task,
         node.topic,
-        shop.spec.partitions[node.topic],
+        factory.spec.partitions[node.topic],
         (node.key_format, node.value_format),
         formats.pop() if len(formats) == 1 else "",
-        shop.broker,
-        shop.spec.staging,
-        shop.report,
+        factory.broker,
+        factory.spec.staging,
+        factory.report,
         node.guarantee,
-        stamp=None if node.stamp is None else (node.stamp, traced(node, shop)),
-        events=_event_encoder(node, shop),
+        stamp=None if node.stamp is None else (node.stamp, traced(node, factory)),
+        events=_event_encoder(node, factory),
     )
 
 
-def _event_encoder(node: Sink, shop: OperatorFactory) -> EventEncoder | EventRowEncoder | None:
+def _event_encoder(node: Sink, factory: OperatorFactory) -> EventEncoder | EventRowEncoder | None:
     """Return what encodes the values of a sink as events, if it writes events."""
     if node.events is not None:
-        keys = known_key_store(shop.plan.personal_keys)
-        return EventEncoder(node.events, shop.spec.query, shop.spec.input_partitions, keys)
+        keys = known_key_store(factory.plan.personal_keys)
+        return EventEncoder(node.events, factory.spec.query, factory.spec.input_partitions, keys)
     if node.value_format == FORMAT:
-        return EventRowEncoder(shop.spec.query, node.topic, shop.spec.input_partitions)
+        return EventRowEncoder(factory.spec.query, node.topic, factory.spec.input_partitions)
     return None
 
 
 @post_shuffle_of(Deliver)
-def deliver(node: Deliver, shop: OperatorFactory) -> Operator:
-    step = shop.step(node)
+def deliver(node: Deliver, factory: OperatorFactory) -> Operator:
+    step = factory.step(node)
     return ExternalSinkOperator(
-        node, shop.task, Types(step.key, step.value), shop.shuffle_writer.task, shop.spec, shop.report
+        node, factory.task, Types(step.key, step.value), factory.shuffle_writer.task, factory.spec, factory.report
     )

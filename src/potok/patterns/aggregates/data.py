@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -78,6 +78,14 @@ class Rows:
 def to_data(instance: Any) -> dict[str, Any]:
     """Return the fields of an instance as state holds them."""
     return msgspec.to_builtins(instance, builtin_types=_KEPT)  # type: ignore[no-any-return]
+
+
+def json_schemas(classes: Sequence[type], references: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the JSON Schema of each class, and the schemas that they refer to by name, as `references` says."""
+    schemas, components = msgspec.json.schema_components(classes, ref_template=references)
+    for cls in classes:
+        _forget(cls)
+    return list(schemas), dict(components)
 
 
 def _forget(cls: type) -> None:

@@ -16,9 +16,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 AGGREGATE_MARK = "__potok_aggregate__"
 COMMAND_MARK = "__potok_command__"
 APPLIES_MARK = "__potok_applies__"
-DECIDING = "_potok_deciding"
-"""Set on an aggregate while a command is decided: only an event may change it."""
-
 
 NAMES: weakref.WeakKeyDictionary[type, dict[str, Any]] = weakref.WeakKeyDictionary()
 """The names that annotations of a class may use besides those of its module: the class may be local to a function."""
@@ -117,18 +114,8 @@ def _state_class(cls: C, at: Location | None) -> C:
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             hint = f"give it the value that it has before the first event: {field.name}: {_spelled(field)} = ..."
             raise TopologyError(f'field "{field.name}" of {cls.__name__} has no default', hint=hint, at=at)
-    if made.__setattr__ is object.__setattr__:
-        made.__setattr__ = _guarded
     return made  # type: ignore[no-any-return]
 
 
 def _spelled(field: dataclasses.Field[Any]) -> str:
     return field.type if isinstance(field.type, str) else getattr(field.type, "__name__", str(field.type))
-
-
-def _guarded(self: Any, name: str, value: Any) -> None:
-    if name != DECIDING and self.__dict__.get(DECIDING):
-        raise AttributeError(
-            f'a command must not change "{name}": yield an event, and change it where the event is applied'
-        )
-    object.__setattr__(self, name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -33,13 +34,13 @@ class Event(NamedTuple):
     applied: AppliedEvent
 
     def shown(self) -> dict[str, Any]:
-        """Return the event as results list it."""
+        """Return the event as results list it, for `Result.to_bytes`."""
         return {
             "id": self.id,
             "type": self.type.name,
             "event_version": self.type.version,
             "sequence": self.sequence,
-            "data": orjson.loads(self.data),
+            "data": orjson.Fragment(self.data),
         }
 
 
@@ -64,12 +65,11 @@ class EventWriter:
 
     def record(self, event: Event, correlation: str, command_id: str, command: str) -> tuple[bytes, dict[str, bytes]]:
         """Return the value and the headers of the record of an event."""
-        at = _EPOCH + dt.timedelta(milliseconds=event.at)
         attributes: dict[str, Any] = {
             "id": event.id,
             "source": self._source,
             "type": event.type.name,
-            "time": at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "time": _time(event.at),
             "datacontenttype": "application/json",
             VERSION: event.type.version,
             "correlationid": correlation,
@@ -121,6 +121,11 @@ class EventReader:
         """Return an event that was read before, from the data that it had then."""
         applied = self._events[name]
         return Event(applied.type, _read(self._codecs[name], data, name), data, "", 0, at, applied)
+
+
+@lru_cache(maxsize=1_000)
+def _time(at: int) -> str:
+    return (_EPOCH + dt.timedelta(milliseconds=at)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _read(codec: Json, data: bytes, name: str) -> Any:

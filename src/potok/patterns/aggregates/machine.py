@@ -11,7 +11,7 @@ import orjson
 
 from potok.errors import Location
 from potok.patterns.aggregates.data import BadData, Commands, Json, Rows, to_data
-from potok.patterns.aggregates.declare import DECIDING, RejectedError
+from potok.patterns.aggregates.declare import RejectedError
 from potok.patterns.aggregates.definition import CommandType, Definition
 from potok.patterns.aggregates.events import Event, EventWriter
 from potok.patterns.aggregates.messages import Result, Status, expectation, fits
@@ -51,8 +51,9 @@ class Decision(NamedTuple):
 class Machine:
     """The transitions of one aggregate. `identify` returns the id of the event of a command by its number."""
 
-    def __init__(self, definition: Definition, writer: EventWriter) -> None:
+    def __init__(self, definition: Definition, writer: EventWriter | None = None) -> None:
         self.definition, self._writer = definition, writer
+        self._guarded = _guarded(definition.cls)
         self._commands, self._rows = Commands(), Rows(definition.cls)
         self._codecs = {name: Json(one.cls) for name, one in definition.commands.items()}
 
@@ -112,19 +113,16 @@ class Machine:
     def _decided(
         self, declared: CommandType, command: Any, given: Given, before: Versioned, identify: Callable[[int], str]
     ) -> tuple[list[Event], Versioned]:
-        instance, events = self.instance(before.state), list[Event]()
-        members = getattr(instance, "__dict__", None)
-        if members is not None:
-            members[DECIDING] = True
-        yielded = getattr(instance, declared.method)(command)
-        for one in _each(yielded):
+        instance, events, writer = self.instance(before.state), list[Event](), self._writer
+        assert writer is not None
+        # Only an event may change the aggregate.
+        instance.__class__ = self._guarded
+        for one in _each(getattr(instance, declared.method)(command)):
             number = len(events)
-            event = self._writer.of_instance(one, identify(number), before.version + number + 1, given.at)
-            if members is not None:
-                members[DECIDING] = False
+            event = writer.of_instance(one, identify(number), before.version + number + 1, given.at)
+            object.__setattr__(instance, "__class__", self.definition.cls)
             self._apply(instance, event)
-            if members is not None:
-                members[DECIDING] = True
+            instance.__class__ = self._guarded
             events.append(event)
         if not events:
             return events, before
@@ -138,6 +136,18 @@ class Machine:
     ) -> Decision:
         result = Result(given.id, name, given.aggregate_id, status, before.version, [], reason, error, given.at)
         return Decision(result, before, [])
+
+
+def _guarded(cls: type) -> type:
+    """Return a class like another, whose instances cannot be changed."""
+
+    def refuse(self: Any, name: str, value: Any) -> None:  # noqa: ARG001 - as every __setattr__
+        raise AttributeError(
+            f'a command must not change "{name}": yield an event, and change it where the event is applied'
+        )
+
+    members = {"__slots__": (), "__setattr__": refuse, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
+    return type(cls.__name__, (cls,), members)
 
 
 def _each(yielded: Any) -> Iterator[Any]:

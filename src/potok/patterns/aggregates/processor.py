@@ -94,7 +94,7 @@ class AggregateProcessor(Processor):
         command_id = given_id or place
         seen = None if given_id is None else self._seen(given_id, ctx.timestamp)
         if seen is not None:
-            self._answer(seen, command_id, headers, ctx, repeated=True)
+            self._answer(seen.encode(), command_id, headers, ctx, repeated=True)
             return
         before = self._confirmed()
         expected = headers.get(EXPECTED, ANY.encode()).decode("utf-8", "replace")
@@ -113,7 +113,7 @@ class AggregateProcessor(Processor):
             self._keep(decision.after)
         answer = decision.result.to_bytes()
         if given_id is not None:
-            self._remember(given_id, answer, ctx.timestamp)
+            self._remember(given_id, answer.decode(), ctx.timestamp)
         self._answer(answer, command_id, headers, ctx)
 
     def _answer(
@@ -132,12 +132,12 @@ class AggregateProcessor(Processor):
             own[REPEATED] = b"true"
         ctx.forward(answer, to=RESULTS, headers=own)
 
-    def _seen(self, command_id: str, now: int) -> bytes | None:
+    def _seen(self, command_id: str, now: int) -> str | None:
         memory = self._stores[MEMORY].get()
         found = None if memory is None else memory.get(_RESULTS, {}).get(command_id)
         return None if found is None or found[0] + self._keep_ms < now else found[1]
 
-    def _remember(self, command_id: str, answer: bytes, now: int) -> None:
+    def _remember(self, command_id: str, answer: str, now: int) -> None:
         memory = self._memory()
         results = memory.setdefault(_RESULTS, {})
         # In the order of their arrival: those at the front are the oldest.
@@ -175,7 +175,7 @@ class AggregateProcessor(Processor):
         self._forward(event, ctx)
 
     def _again(self, event: Event, own: bool, headers: Mapping[str, bytes], key: str, ctx: ProcessorContext) -> None:
-        """Fold an event of the topic anew, in the order in which it was first folded."""
+        """Fold an event of the topic again, in the order in which it was first folded."""
         memory, current = self._memory(), self._current()
         known = Versioned(*memory[_KNOWN]) if _OPEN in memory else current
         waiting = memory.get(_OPEN, [])
@@ -207,7 +207,7 @@ class AggregateProcessor(Processor):
             return
         name = headers.get(COMMAND, b"").decode("utf-8", "replace")
         result = Result(command_id, name, key, "accepted", event.sequence, [*events, event.shown()], at=event.at)
-        self._remember(command_id, result.to_bytes(), now)
+        self._remember(command_id, result.to_bytes().decode(), now)
 
     def _forward(self, event: Event, ctx: ProcessorContext) -> None:
         if self.forwards:

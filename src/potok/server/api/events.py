@@ -20,6 +20,7 @@ from potok.server.api.records import USED_BEFORE, check_writable
 from potok.server.api.tables import answer
 from potok.server.context import site_of
 from potok.server.errors import BadRequest, UnknownContent
+from potok.server.positions.headers import with_position
 from potok.server.problems import BAD, NOT_THERE, problem_described
 
 router = APIRouter(tags=["topics"])
@@ -76,7 +77,7 @@ async def append(
     records = [AddressedRecord(_record(event, key, key_from), None) for event in events]
 
     def work() -> dict[str, Any]:
-        check_writable(site.database, name)
+        check_writable(site, name)
         if not records and broker.has_topic(name):
             return {"topic": name, "records": 0, "partitions": {}}
         if not records:
@@ -84,7 +85,8 @@ async def append(
         return append_once(broker, name, records, idempotency_key, _content(records))
 
     response = await site.work.answer(work)
-    return answer(response, 200 if response.get("repeated") or not records else 201)
+    status = 200 if response.get("repeated") or not records else 201
+    return with_position(answer(response, status), response.get("position"))
 
 
 def _read(request: Request, body: bytes) -> list[ReceivedEvent]:

@@ -12,11 +12,10 @@ from potok.server.access.tokens import READ, WRITE
 from potok.server.api.idempotent import append_once
 from potok.server.api.record_bodies import records_of
 from potok.server.api.tables import answer
-from potok.server.context import site_of
+from potok.server.context import Site, site_of
 from potok.server.errors import BadRequest
 from potok.server.positions.headers import with_position
 from potok.server.problems import BAD, NOT_THERE, problem_described
-from potok.statements.database import Database
 
 router = APIRouter(tags=["topics"])
 
@@ -67,18 +66,21 @@ async def append(
     records = records_of(given)
 
     def work() -> dict[str, Any]:
-        check_writable(site.database, name)
+        check_writable(site, name)
         return append_once(broker, name, records, idempotency_key, body)
 
     response = await site.work.answer(work)
     return with_position(answer(response, 200 if response.get("repeated") else 201), response.get("position"))
 
 
-def check_writable(database: Database, topic: str) -> None:
+def check_writable(site: Site, topic: str) -> None:
     """Raise if a query writes the topic."""
+    if site.aggregates.writes(topic):
+        hint = "POST /commands/{aggregate}/{id}/{Command}"
+        raise BadRequest(f'topic "{topic}" holds the results of commands', hint=hint)
     if topic.startswith("_") or topic.endswith("-dead-letters"):
         raise BadRequest(f'clients cannot write to topic "{topic}"', hint="choose another topic")
-    for source in database.catalog.sources.values():
+    for source in site.database.catalog.sources.values():
         if source.topic == topic and source.is_table and source.query:
             hint = "send records to the sources of that query"
             raise BadRequest(f'topic "{topic}" is written by query {source.query}', hint=hint)

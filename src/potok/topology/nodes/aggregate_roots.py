@@ -14,6 +14,8 @@ class AggregateRoot(Process):
 
     events_topic: str = ""
     summary: str = ""
+    description: str = ""
+    """The commands and their schemas, as JSON."""
 
     @property
     def stateful(self) -> bool:
@@ -27,6 +29,15 @@ class AggregateRoot(Process):
     def detail(self) -> str:
         return self.summary
 
+    @property
+    def aligns(self) -> bool:
+        return True
+
     def cells_of(self, store: str) -> str:
         rows = any(name == store and isinstance(declared, RowStore) for name, declared in self.stores)
         return self.name if rows else f"{self.name}/{store}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold(AggregateRoot):
+    """Folds the events of a topic with a class of the user; this node is the table of what its instances return."""

@@ -62,8 +62,8 @@ class Machine:
     ) -> None:
         self._as_seen = as_seen
         self._states, self._names = program.states, program.variables
-        self._begin = [state for state in program.begin if state != ACCEPT]
-        self._begin_first = [state for state in program.begin_first if state != ACCEPT]
+        self._begun = [(state, None) for state in program.begin if state != ACCEPT]
+        self._begun_first = [(state, None) for state in program.begin_first if state != ACCEPT]
         self._empty, self._empty_first = ACCEPT in program.begin, ACCEPT in program.begin_first
         self._numbered, self._unmatched = numbered, unmatched
         self._conditions, self._within_ms, self._max_runs = conditions, within_ms, max_runs
@@ -76,25 +76,29 @@ class Machine:
         self.found: list[Found] = []
         self.dropped: list[Dropped] = []
 
-    def accept(self, runs: Runs, row: Row, bits: int, *, at_start: bool = False) -> None:
-        """Advance all runs by a record, and begin one with it; `at_start` says that it is the first one of its key. If
-        a condition raises, nothing changes."""
+    def accept(self, runs: Runs, row: Row, bits: int, *, begin: bool = True, at_start: bool = False) -> None:
+        """Advance all runs by a record, and begin one with it unless nothing can come of that; `at_start` says that it
+        is the first one of its key. If a condition raises, nothing changes."""
         advanced: Advanced = []
         for run in runs.runs:
             threads, found, complete = self._step(run.threads, row, bits) if run.threads else ([], None, [])
             advanced.append((run, threads, found, complete))
-        begin = self._begin_first if at_start else self._begin
-        begun = self._step([(state, None) for state in begin], row, bits, first=True)
+        if begin:
+            threads, found, complete = self._step(self._begun_first if at_start else self._begun, row, bits, first=True)
+            if found is None and (self._empty_first if at_start else self._empty):
+                found = Link(None, NO_VARIABLE, row)
+            begun = threads, found, complete
         for run, threads, found, complete in advanced:
             run.threads = threads
             run.found = found or run.found
-            self.found += [Found(link, link.row.time, row.time) for link in complete]
-        threads, found, complete = begun
-        self.found += [Found(link, link.row.time, row.time) for link in complete]
-        if found is None and (self._empty_first if at_start else self._empty):
-            found = Link(None, NO_VARIABLE, row)
-        if threads or found is not None or self._unmatched:
-            runs.runs.append(Run(row, threads, found))
+            if complete:
+                self.found += [Found(link, link.row.time, row.time) for link in complete]
+        if begin:
+            threads, found, complete = begun
+            if complete:
+                self.found += [Found(link, link.row.time, row.time) for link in complete]
+            if threads or found is not None or self._unmatched:
+                runs.runs.append(Run(row, threads, found))
         self._limit(runs)
         self._settle(runs, row.time)
 
@@ -199,6 +203,8 @@ class Machine:
 
     def _limit(self, runs: Runs) -> None:
         """Give up runs with too many threads, and the oldest of too many runs."""
+        if len(runs.runs) <= self._max_runs and all(len(run.threads) <= MOST_THREADS for run in runs.runs):
+            return
         for run in [run for run in runs.runs if len(run.threads) > MOST_THREADS]:
             text = f"the pattern has more than {MOST_THREADS:,} ways to continue from this record"
             self.dropped.append(Dropped(run.start, f"{text}; use consecutive(), greedy(), until() or within()"))

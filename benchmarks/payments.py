@@ -60,8 +60,8 @@ def write_log(directory: Path, records: int, users: int) -> None:
 
 
 def write_files(directory: Path, records: int, users: int, files: int) -> None:
-    """One JSON document a line. Each file has every so-manieth record, so that all are in the order of time, and whoever
-    reads them side by side sees payments in about that order."""
+    """One JSON document a line. Each file has every so-manieth record, so that all are in the order of time, and
+    whoever reads them side by side sees payments in about that order."""
     directory.mkdir(parents=True, exist_ok=True)
     written = [(directory / f"payments-{number}.json").open("w") for number in range(files)]
     for _, texts, _ in chunks(records, users):

@@ -16,6 +16,8 @@ SETTINGS = {
     "taskmanager.memory.process.size": "3g",
     "state.backend.type": "hashmap",
     "pipeline.object-reuse": "true",
+    "pipeline.cep.sharedbuffer.cache.entry-slots": "1000000",
+    "pipeline.cep.sharedbuffer.cache.event-slots": "1000000",
     "execution.checkpointing.interval": "10 s",
     "execution.checkpointing.mode": "EXACTLY_ONCE",
     "table.exec.source.idle-timeout": "1 s",

@@ -320,7 +320,7 @@ def _every(oracle: Oracle) -> tuple[list[Result], list[Result]]:
     over: list[Result] = []
     for start in range(len(oracle.rows)):
         cut: dict[tuple[Taken, int], None] = {}
-        for outcome in oracle.ways(start):
+        for outcome in dict.fromkeys(oracle.ways(start)):
             result = Result(outcome.taken, _time(oracle, outcome))
             if outcome.kind == "match":
                 assert outcome.at is not None

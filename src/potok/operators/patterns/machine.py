@@ -157,8 +157,8 @@ class Machine:
             self.found += [Found(link, due, due, over=True) for link in waiting.values()]
         elif silent:
             run.found, run.found_at, run.threads = silent[0], due, []
-        elif run.found is None and not run.threads:
-            run.found, run.found_at, run.over = ended[0][1], due, True
+        elif run.found is None:
+            run.over, run.over_at = ended[0][1], due
 
     def end(self, runs: Runs, now_ms: int) -> None:
         """End all runs: no record follows."""
@@ -229,7 +229,7 @@ class Machine:
             if (state.forks if fits else state.skipped is not None) and not first:
                 assert state.skipped is not None
                 going.append((state.skipped, link))
-        return self._distinct(going), None, complete
+        return self._distinct(going), None, complete if len(complete) < 2 else _different(complete)
 
     def _distinct(self, threads: list[tuple[int, Link]]) -> list[tuple[int, Link]]:
         if not self._merges or len(threads) < 2:
@@ -266,20 +266,18 @@ class Machine:
 
     def _settle(self, runs: Runs, now_ms: int, changed: list[Run]) -> None:
         """Remove runs that ended. Where matches exclude others, those that began first are decided first."""
-        if not self._unmatched and any(not run.threads and run.found is None for run in changed):
+        if not self._unmatched and any(run.failed for run in changed):
             if len(changed) == 1 and runs.runs and runs.runs[0] is changed[0]:
                 runs.runs.popleft()
             else:
-                runs.runs = deque(run for run in runs.runs if run.threads or run.found is not None)
+                runs.runs = deque(run for run in runs.runs if not run.failed)
         if self._all:
             return
         while runs.runs and not runs.runs[0].threads:
             run = runs.runs.popleft()
-            if run.over:
-                assert run.found is not None
-                assert run.found_at is not None
-                self.found.append(Found(run.found, run.found_at, now_ms, over=True))
-            if run.found is None or run.over:
+            if run.found is None:
+                if run.over is not None:
+                    self.found.append(Found(run.over, run.over_at, now_ms, over=True))
                 if self._unmatched and run.start.number >= runs.covered:
                     link = Link(None, NO_VARIABLE, run.start)
                     self.found.append(Found(link, run.start.time, now_ms, unmatched=True))
@@ -304,6 +302,11 @@ class Machine:
         if not numbers:
             return following
         return max(following, numbers[0] if self._skip is SkipTo.FIRST else numbers[-1])
+
+
+def _different(links: list[Link]) -> list[Link]:
+    """Return what was taken in different ways; a pattern may lead to one result in several."""
+    return list({_content(link): link for link in reversed(links)}.values())[::-1]
 
 
 def _content(link: Link) -> tuple[tuple[int, int], ...]:

@@ -46,17 +46,23 @@ Thread = tuple[int, Link | None]
 class Run:
     """The threads that began with one record, in order of preference, and the best match among those that ended.
 
-    `found_at` is the time of a match that an absence completed. With `over` the time was over at `found_at`, and
-    `found` is what had matched.
+    `found_at` is the time of a match that an absence completed. `over` is what had matched when the time of the last
+    thread was over, at `over_at`; it counts if there is no match.
     """
 
     start: Row
     threads: list[tuple[int, Link]]
     found: Link | None = None
     found_at: int | None = None
-    over: bool = False
+    over: Link | None = None
+    over_at: int = 0
     states: tuple[int, ...] = ()
     """Those of its threads, if the runs are grouped by them."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing comes of it."""
+        return not self.threads and self.found is None and self.over is None
 
 
 Groups = dict[tuple[int, ...], dict[int, Run]]
@@ -115,9 +121,10 @@ class Runs:
                 [(state, links[link]) for state, link in threads],
                 None if found < 0 else links[found],
                 found_at,
-                over,
+                None if over < 0 else links[over],
+                over_at,
             )
-            for start, threads, found, found_at, over in kept_runs
+            for start, threads, found, found_at, over, over_at in kept_runs
         ]
         return cls(due, count, deque(runs), matched, covered)
 
@@ -154,7 +161,8 @@ class Runs:
                 [[state, keep(link)] for state, link in run.threads],
                 -1 if run.found is None else keep(run.found),
                 run.found_at,
-                run.over,
+                -1 if run.over is None else keep(run.over),
+                run.over_at,
             ]
             for run in self.runs
         ]

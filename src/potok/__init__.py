@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         TopologyError,
     )
     from potok.events.event_type import event, upcast
+    from potok.events.personal.forgotten import SubjectForgotten
     from potok.expressions import functions
     from potok.log.clients.async_consumer import AsyncConsumer
     from potok.log.clients.async_producer import AsyncProducer
@@ -32,10 +33,15 @@ if TYPE_CHECKING:
     from potok.log.errors import FellBehindError, PartitionsMovedError
     from potok.log.open import open_broker
     from potok.log.queues.queue import Queue
-    from potok.patterns.sagas.declare import emit, retry, saga, step, together
+    from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
+    from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
+    from potok.patterns.sagas.saga import Saga, on, on_timer
+    from potok.records.position import Position
     from potok.records.record import Record
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
+    from potok.snapshots.aggregates import open_aggregate
+    from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
     from potok.sql.errors import SqlError
@@ -78,13 +84,25 @@ _HOMES = {
     "Consumer": "potok.log.clients.consumer",
     "Producer": "potok.log.clients.producer",
     "Queue": "potok.log.queues.queue",
+    "SubjectForgotten": "potok.events.personal.forgotten",
     "event": "potok.events.event_type",
+    "personal": "potok.records.schemas.personal",
     "upcast": "potok.events.event_type",
+    "RejectedError": "potok.patterns.aggregates.declare",
+    "aggregate": "potok.patterns.aggregates.declare",
+    "applies": "potok.patterns.aggregates.declare",
+    "command": "potok.patterns.aggregates.declare",
+    "choreography": "potok.patterns.sagas.declare",
     "emit": "potok.patterns.sagas.declare",
     "retry": "potok.patterns.sagas.declare",
     "saga": "potok.patterns.sagas.declare",
     "step": "potok.patterns.sagas.declare",
     "together": "potok.patterns.sagas.declare",
+    "Position": "potok.records.position",
+    "PositionNotReachedError": "potok.snapshots.position_wait",
+    "Saga": "potok.patterns.sagas.saga",
+    "on": "potok.patterns.sagas.saga",
+    "on_timer": "potok.patterns.sagas.saga",
     "Record": "potok.records.record",
     "Guarantee": "potok.sinks.guarantee",
     "function": "potok.sql.functions.user.users",
@@ -99,6 +117,7 @@ _HOMES = {
     "map_store": "potok.topology.stores",
     "value_store": "potok.topology.stores",
     "window_store": "potok.topology.stores",
+    "open_aggregate": "potok.snapshots.aggregates",
     "open_tables": "potok.snapshots.tables",
 }
 
@@ -111,6 +130,8 @@ __all__ = [
     "Guarantee",
     "LogError",
     "PartitionsMovedError",
+    "Position",
+    "PositionNotReachedError",
     "PotokError",
     "Processor",
     "ProcessorContext",
@@ -118,6 +139,8 @@ __all__ = [
     "QueryError",
     "Queue",
     "Record",
+    "RejectedError",
+    "Saga",
     "SchemaError",
     "Selection",
     "SettingError",
@@ -128,9 +151,14 @@ __all__ = [
     "StateError",
     "Stream",
     "StreamsBuilder",
+    "SubjectForgotten",
     "Table",
     "TopologyError",
     "__version__",
+    "aggregate",
+    "applies",
+    "choreography",
+    "command",
     "days",
     "emit",
     "event",
@@ -142,8 +170,12 @@ __all__ = [
     "map_store",
     "milliseconds",
     "minutes",
+    "on",
+    "on_timer",
+    "open_aggregate",
     "open_broker",
     "open_tables",
+    "personal",
     "retry",
     "run",
     "saga",

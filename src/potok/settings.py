@@ -90,6 +90,10 @@ class Settings:
     """What Potok and Spark log on the terminal, in the driver and in the workers: DEBUG, INFO, WARN, ERROR or OFF.
     Empty: warnings of Potok, errors of Spark."""
 
+    personal_keys: str = ""
+    """Location of the keys of personal data: a directory apart from the log and from backups. Required by programs
+    with personal fields."""
+
     cache_dir: str = ""
     """Directory for files that can be recreated; empty for the user's cache directory."""
 
@@ -226,7 +230,7 @@ def public_name(name: str, text: str) -> tuple[str, str]:
 def _anchored(values: dict[str, object], directory: Path) -> dict[str, object]:
     """The values of a file with relative paths read from the directory of that file."""
     anchored = dict(values)
-    for name in (*_URLS, "cache_dir"):
+    for name in (*_URLS, "personal_keys", "cache_dir"):
         value = values.get(name)
         if isinstance(value, str) and value and "://" not in value:
             scheme, path = ("file:", value.removeprefix("file:")) if value.startswith("file:") else ("", value)

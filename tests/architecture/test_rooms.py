@@ -27,6 +27,7 @@ FLOORS = (
     {"spark"},
     {"statements"},
     {"server", "faust"},
+    {"sources"},
     {"testing", "demo"},
     {"cli"},
 )

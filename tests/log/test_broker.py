@@ -28,6 +28,7 @@ from potok.log.errors import (
 from potok.log.open import open_broker
 from potok.log.partitioner import partition_of
 from potok.records.log_record import LogRecord
+from potok.records.position import Position
 
 LARGE = 4000
 
@@ -84,7 +85,7 @@ def test_creating_a_topic_twice_is_an_error_unless_allowed(log: Broker) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "a/b", "x" * 250, "заказы"])
-def test_a_name_that_is_no_topic_is_refused(log: Broker, name: str) -> None:
+def test_a_name_that_is_not_a_topic_is_refused(log: Broker, name: str) -> None:
     with pytest.raises(InvalidName):
         log.create_topic(name)
     assert not log.has_topic(name)
@@ -314,6 +315,15 @@ def test_nothing_is_visible_where_a_mark_is_not_as_expected(log: Broker, tmp_pat
     assert log.get_metadata("batch") is None
 
 
+def test_metadata_may_depend_on_the_position_after_the_output(log: Broker, tmp_path: Path) -> None:
+    log.create_topic("t", 2)
+    log.append("t", batch_of([b"v"] * 3), 1)
+    staged = [log.stage(tmp_path, "t", part, batch_of([b"v"] * 2)) for part in (1, 0, 1)]
+    batch = PublishedBatch(f"q-{tmp_path.name}", 1, {})
+    log.publish(staged, {"a": b"1"}, {}, batch, lambda after: {"b": str(after).encode()})
+    assert log.get_metadata_of(["a", "b"]) == (b"1", b"t:0:2,t:1:7")
+
+
 def test_nothing_is_visible_where_one_topic_is_missing(log: Broker, tmp_path: Path) -> None:
     log.create_topic("t")
     staged = [log.stage(tmp_path, name, 0, batch_of([b"v"])) for name in ("t", "gone")]
@@ -327,7 +337,7 @@ def test_staged_output_can_be_appended_in_its_order_without_marks(log: Broker, t
     log.create_topic("t", 2)
     parts = [(0, b"a", 3), (1, b"b", LARGE), (0, b"c", 2)]
     staged = [log.stage(tmp_path / "s", "t", part, batch_of([value * 100] * count)) for part, value, count in parts]
-    log.append_staged(staged)
+    assert log.append_staged(staged) == Position({"t": {0: 5, 1: LARGE}})
     assert values(log, "t", 0) == [b"a" * 100] * 3 + [b"c" * 100] * 2
     assert values(log, "t", 1) == [b"b" * 100] * LARGE
     assert list((tmp_path / "s").iterdir()) == []
@@ -369,7 +379,7 @@ def test_a_child_process_opens_the_log_again(log: Broker, method: str) -> None:
     assert values(log, "t") == [b"parent", b"child", b"again"]
 
 
-def test_a_closed_log_says_so_and_is_opened_anew(log: Broker) -> None:
+def test_a_closed_log_raises_an_error_and_can_be_reopened(log: Broker) -> None:
     log.create_topic("t")
     log.close()
     log.close()

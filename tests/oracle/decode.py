@@ -51,7 +51,7 @@ def decode(data: bytes | None, serde: Serde, fields: Container[str] | None = Non
     if serde.schema is None or parsed is None:
         return parsed
     if serde.schema.kind == "struct" and fields is not None:
-        return _fit_struct(parsed, serde.schema, fields)
+        return fit_struct(parsed, serde.schema, fields)
     return _fit(parsed, serde.schema)
 
 
@@ -68,7 +68,7 @@ def _json(text: str) -> Any:
 
     try:
         parsed = json.loads(text, parse_constant=no_constant)
-        json.dumps(parsed, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        json.dumps(parsed, ensure_ascii=False).encode()  # half of a surrogate pair is not text
     except ValueError as error:
         raise Undecodable(str(error)) from error
     return parsed
@@ -79,7 +79,7 @@ def _fit(value: Any, schema: Schema) -> Any:
     if value is None:
         return None
     if schema.kind == "struct":
-        return _fit_struct(value, schema)
+        return fit_struct(value, schema)
     if schema.kind == "list":
         _check(isinstance(value, list), value, schema)
         return [_fit_item(item, schema) for item in value]
@@ -89,7 +89,7 @@ def _fit(value: Any, schema: Schema) -> Any:
     return _fit_scalar(value, schema)
 
 
-def _fit_struct(value: Any, schema: Schema, checked: Container[str] | None = None) -> Any:
+def fit_struct(value: Any, schema: Schema, checked: Container[str] | None = None) -> Any:
     _check(isinstance(value, dict), value, schema)
     fitted = {}
     for field in schema.fields:

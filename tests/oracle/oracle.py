@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
+from potok.events.event_type import EventTypes
 from potok.topology.graph import Topology
 from potok.topology.nodes import (
     Aggregate,
@@ -19,6 +20,7 @@ from potok.topology.nodes import (
     Node,
     Sink,
     StoreTable,
+    StreamSource,
     Suppress,
     TableFilter,
     TableLookup,
@@ -34,6 +36,7 @@ from tests.oracle.canonical import seen_value
 from tests.oracle.decode import Undecodable, decode
 from tests.oracle.event_time import Unreadable, event_time, next_clock
 from tests.oracle.event_windows import Failed, rows_of_aggregate
+from tests.oracle.events import events_in
 from tests.oracle.joins import Pair, RowsAtHand, joins_of, way_to_join
 from tests.oracle.lifetimes import MortalRows, latest_rows
 from tests.oracle.processors import TIMEOUTS, Failure, Sent, own_steps, stored_rows
@@ -99,6 +102,9 @@ class _Walk:
     def read(self, position: Position, read: Input) -> None:
         """Decode a record, tell its time, and send it through the steps. What fails here does not move the clock."""
         source = self.sources[position.topic]
+        if isinstance(source, StreamSource) and source.events is not None:
+            self.read_events(source, source.events, position, read)
+            return
         try:
             key = decode(read.key, source.key)
             value = decode(read.value, source.value, self.fields.get(source.topic))
@@ -117,6 +123,23 @@ class _Walk:
             self.arrive(source, item)
         else:
             self.pass_on(source, item)
+
+    def read_events(self, source: StreamSource, types: EventTypes, position: Position, read: Input) -> None:
+        """Tell the events of a record one after the other, all of them or none."""
+        try:
+            key = decode(read.key, source.key)
+            told = events_in(read, types)
+            own = read if told.at_ms is None else replace(read, timestamp_ms=told.at_ms)
+            times = [event_time(source.timestamps, key, value, own) for value in told.parts]
+        except (Undecodable, Unreadable) as error:
+            reason = "decode" if isinstance(error, Undecodable) else "timestamp"
+            self.set_aside(position, read, source, reason, error)
+            return
+        partition = position.topic, position.partition
+        for index, (value, at_ms) in enumerate(zip(told.parts, times, strict=True)):
+            clock_ms = next_clock(source.timestamps, self.clocks.get(partition), at_ms)
+            self.clocks[partition] = clock_ms
+            self.pass_on(source, Item(key, value, at_ms, clock_ms, position, read, (index,), as_read=False))
 
     def pass_on(self, node: Node, item: Item) -> None:
         for downstream in self.downstreams(node):
@@ -212,7 +235,7 @@ class _Walk:
             return
         for downstream in self.downstreams(node):
             if isinstance(downstream, ToStream):
-                # That a window is dropped because it is over is no change of its result.
+                # That a window is dropped because it is over is not a change of its result.
                 if not change.dropped:
                     both = {"before": change.before, "after": change.after}
                     shown = both if downstream.changes else change.after

@@ -21,6 +21,7 @@ class Input:
     key: bytes | None
     value: bytes | None
     timestamp_ms: int = 0
+    headers: tuple[tuple[str, bytes], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class Sent:
     key: bytes | None
     value: bytes | None
     at_ms: int
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class Case:
         found: dict[str, dict[int, list[Input]]] = {}
         for sent in self.records:
             partition = found.setdefault(sent.topic, {}).setdefault(sent.partition, [])
-            partition.append(Input(sent.key, sent.value, sent.at_ms))
+            headers = tuple((name, text.encode()) for name, text in sent.headers.items())
+            partition.append(Input(sent.key, sent.value, sent.at_ms, headers))
         return found
 
 
@@ -85,7 +87,7 @@ def _sent(record: dict[str, Any]) -> Sent:
     elif not record.get("tombstone"):
         value = json.dumps(record["value"]).encode()
     data = None if key is None else (key if isinstance(key, str) else json.dumps(key)).encode()
-    return Sent(record["topic"], record.get("partition", 0), data, value, record["at"])
+    return Sent(record["topic"], record.get("partition", 0), data, value, record["at"], record.get("headers", {}))
 
 
 def row_key(row: Mapping[str, Any]) -> str:

@@ -34,7 +34,10 @@ def play(family: str, cases: Sequence[Case], mode: str, *, spark: bool = False) 
     with TestDriver(combined(f"cases-{family}", parts), partitions=partitions, spark=spark) as driver:
         for part in _splits(family, prefixes, mode):
             for prefix, sent in part:
-                driver.send(prefix + sent.topic, sent.value, sent.key, timestamp=sent.at_ms, partition=sent.partition)
+                at, headers = (sent.at_ms, sent.partition), {name: text.encode() for name, text in sent.headers.items()}
+                driver.send(
+                    prefix + sent.topic, sent.value, sent.key, timestamp=at[0], partition=at[1], headers=headers
+                )
             driver.run(more_to_come=True)
             if mode == "a random split":
                 driver.restart()

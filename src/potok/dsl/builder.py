@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
+from potok.dsl.aggregates import AggregateHandle, Foreign, add_aggregate, add_fold
 from potok.dsl.camel_case import Spelling
 from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, HandleClasses, calling_location
@@ -191,6 +192,47 @@ class StreamsBuilder(Spelling):
         """
         topics = [events] if isinstance(events, str) else list(events)
         return add_saga(self._graph, saga, topics, commands, emits, earlier, envelope, grace, calling_location())
+
+    def aggregate(
+        self,
+        aggregate: type,
+        *,
+        envelope: EnvelopeName = "cloudevents",
+        foreign: Foreign = "fold",
+        keep_results: Duration = "1 hour",
+        partitions: int | None = None,
+    ) -> AggregateHandle:
+        """Run an event-sourced aggregate: decide its commands, write its events, and keep its state as a table.
+
+        >>> orders = builder.aggregate(Order)
+
+        Commands are records of the topic `NAME-commands` under the id of their aggregate, results those of
+        `NAME-results`.
+
+        Args:
+            aggregate: A class declared with `@potok.aggregate`.
+            envelope: The envelope of the events that are written.
+            foreign: What to do with events that others have written to the topic of the events.
+            keep_results: How long a repeated command id is answered with its first result. Results are part of the
+                state of their aggregate.
+            partitions: The number of partitions of the topics, if they are created.
+        """
+        return add_aggregate(self._graph, aggregate, envelope, foreign, keep_results, partitions, calling_location())
+
+    def fold(self, cls: type, topic: str, *, by: str | None = None, name: str | None = None) -> Table[Any, Any]:
+        """Fold the events of a topic, for each key, with a class that has `apply(event)` and `get_state()`.
+
+        >>> orders = builder.fold(OrderAggregate, "order-events", by="order_id")
+
+        Args:
+            cls: The class; an instance is created without arguments. Its attributes are stored, and must be data.
+            topic: The topic. Events are JSON objects, or CloudEvents, or dictionaries with `event_type` and `data`;
+                `apply` gets one flat dict, with the fields of the envelope as `type`, `timestamp` and `event_id`.
+            by: The field that is the key; by default that of the record.
+            name: Names the table; by default the name of the class.
+        """
+        node = add_fold(self._graph, cls, topic, by, name, calling_location())
+        return Table(self._graph, node)
 
     @overload
     def table(self, topic: str, *, value: type[V], **options: Unpack[TableOptions]) -> Table[str, V]: ...

@@ -13,7 +13,8 @@ from potok.duration import Duration, to_ms
 from potok.errors import Location, PotokError, TopologyError
 from potok.events.event_type import EventTypes
 from potok.events.write import ENVELOPES, EventWriting
-from potok.patterns.sagas.definition import Definition, definition_of, same_instances
+from potok.patterns.sagas.compile import definition_of
+from potok.patterns.sagas.definition import Definition, same_instances
 from potok.patterns.sagas.instance import STATES
 from potok.patterns.sagas.processor import COMMANDS, EMITTED, INSTANCES, SagaProcessor, read_types, sent_types
 from potok.topology.nodes import Channel, Merge, Node, Ordered, Saga, SelectKey, Serde, Sink, StoreTable, StreamSource
@@ -90,7 +91,11 @@ def add_saga(
         tuple(processor.declared().items()),
         tuple(schemas.items()),
         fixed_key=True,
-        summary=_summary(newest),
+        by=newest.by,
+        clock=newest.clock,
+        grace_ms=to_ms(grace),
+        summary=newest.summary,
+        versions=tuple((version, one.structure) for version, one in sorted(definitions.items())),
     )
     graph.add(node)
     channels = {name: Channel(f"{node.name}.{name}", at, node, n, s) for n, (name, s) in enumerate(schemas.items())}
@@ -136,7 +141,7 @@ def _events(
     sources: list[Node] = []
     for topic in topics:
         key, time = serde_of(str, None, at), timestamps_of(None, None, None, at)
-        name = graph.step_name(None, f"{newest.name}.{topic}")
+        name = graph.step_name(None, f"{newest.name}.from.{topic}")
         sources.append(StreamSource(name, at, topic, key, Serde("json", types.schema), time, events=types))
         graph.add(sources[-1])
     merged = Merge(f"{newest.name}.events", at, tuple(sources))
@@ -155,11 +160,3 @@ def _write(
     number = sum(isinstance(other, Sink) and other.topic == topic for other in graph.topology().nodes)
     how = EventWriting(envelope, types.types, f"/potok/{graph.name}", f"{topic}#{number}")
     graph.add(Sink(graph.step_name(None, f"{channel.name}.to.{topic}"), at, channel, topic, events=how))
-
-
-def _summary(definition: Definition) -> str:
-    groups: dict[int, list[str]] = {}
-    for step in definition.steps:
-        groups.setdefault(step.group, []).append(step.name)
-    steps = ", ".join(" and ".join(names) for names in groups.values())
-    return f"by {definition.by}, version {definition.version}: {steps}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from potok.duration import Duration, to_ms
 from potok.errors import Location, PotokError, TopologyError
+from potok.events.event_type import refuse_personal
 from potok.expressions.function import Function
 from potok.records.formats.default import default_format
 from potok.records.formats.registry import format_named
@@ -19,7 +20,10 @@ from potok.topology.nodes.sources import TimeNotion
 
 def schema_of(declared: object, at: Location | None) -> Schema | None:
     try:
-        return declared_schema(declared)
+        found = declared_schema(declared)
+        if found is not None:
+            refuse_personal(found, "the value")
+        return found
     except PotokError as error:
         error.at = error.at or at
         raise

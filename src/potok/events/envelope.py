@@ -14,14 +14,30 @@ import orjson
 
 NAME = re.compile(r"[a-z0-9]+")
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:)(\d\d)(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
-_URI_REFERENCE = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2})+")
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-_MEDIA_TYPE = re.compile(r"[\w!#$&^.+\-]+/[\w!#$&^.+\-]+\s*(;.*)?", re.ASCII)
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_PLAIN = r"A-Za-z0-9\-._~!$&'()*+,;="
+_ESCAPE = r"%[0-9A-Fa-f]{2}"
+_PATH = rf"(?:[{_PLAIN}:@]|{_ESCAPE})*(?:/(?:[{_PLAIN}:@]|{_ESCAPE})*)*"
+_URI_REFERENCE = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*:)?"
+    rf"(?://(?:(?:[{_PLAIN}:]|{_ESCAPE})*@)?(?:\[[0-9A-Fa-f:.vV]+\]|(?:[{_PLAIN}]|{_ESCAPE})*)(?::[0-9]*)?(?=[/?#]|\Z))?"
+    rf"(?P<path>{_PATH})(?:\?(?:[{_PLAIN}:@/?]|{_ESCAPE})*)?(?P<fragment>#(?:[{_PLAIN}:@/?]|{_ESCAPE})*)?"
+)
+"""A URI reference of RFC 3986."""
+_TOKEN = r"[!#$%&'*+\-.^_`{|}~0-9A-Za-z]+"
+_MEDIA_TYPE = re.compile(rf'{_TOKEN}/{_TOKEN}\s*(?:;\s*{_TOKEN}=(?:{_TOKEN}|"(?:[^"\\]|\\.)*")\s*)*', re.ASCII)
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef"
+    + "".join(chr((plane << 16) + last) for plane in range(17) for last in (0xFFFE, 0xFFFF))
+    + "]"
+)
+"""Control characters, surrogates and the noncharacters of Unicode."""
 _INTEGERS = range(-(1 << 31), 1 << 31)
 REQUIRED = ("id", "source", "type")
 VERSION = "eventversion"
 """The extension attribute that holds the version of the data."""
+
+ENCRYPTED = "encryptedfields"
+"""The extension attribute that names the encrypted fields of the data, separated by spaces."""
 
 _DICTIONARY = {
     "event_id": "id",
@@ -87,9 +103,10 @@ def checked(attributes: dict[str, Any], data: Any) -> Envelope:
         text = event.attributes.get(name)
         if text is None:
             continue
-        if not isinstance(text, str) or not _URI_REFERENCE.fullmatch(text):
+        found = _URI_REFERENCE.fullmatch(text) if isinstance(text, str) and text else None
+        if found is None or (found["scheme"] is None and ":" in found["path"].partition("/")[0]):
             raise BadEnvelope(f'attribute "{name}" is not a URI: "{text!s:.100}"')
-        if name == "dataschema" and not _SCHEME.match(text):
+        if name == "dataschema" and found["scheme"] is None:
             raise BadEnvelope(f'attribute "{name}" is not an absolute URI: "{text:.100}"')
     kind = event.attributes.get("datacontenttype")
     if kind is not None and not (isinstance(kind, str) and _MEDIA_TYPE.fullmatch(kind)):
@@ -169,6 +186,9 @@ def read_dictionary(value: bytes) -> Envelope:
         raise BadEnvelope('"metadata" is not an object')
     if isinstance(metadata.get("causation_id"), str):
         attributes["causationid"] = metadata["causation_id"]
+    encrypted = metadata.get("encrypted_fields")
+    if isinstance(encrypted, list) and all(isinstance(name, str) for name in encrypted):
+        attributes[ENCRYPTED] = " ".join(encrypted)
     event = _named(attributes, found.get("data"))
     return Envelope(event.attributes, event.data, metadata)
 
@@ -181,6 +201,7 @@ def write_dictionary(event: Envelope) -> bytes:
     whole["data"] = orjson.Fragment(event.data) if isinstance(event.data, bytes) else event.data
     extra = {"causation_id": known["causationid"]} if "causationid" in known else {}
     extra |= {"sequence": known["sequence"]} if "sequence" in known else {}
+    extra |= {"encrypted_fields": known[ENCRYPTED].split(" ")} if ENCRYPTED in known else {}
     whole["metadata"] = {**event.metadata, **extra}
     return orjson.dumps(whole)
 

@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.records.conversion.convert import spelled
@@ -19,6 +21,9 @@ F = TypeVar("F", bound=Callable[[dict[str, Any]], Any])
 TYPE_FIELD = "event_type"
 """The field of a stream of several event types that says which one a value is."""
 
+FORGOTTEN = "potok.subject.forgotten"
+"""The type of `SubjectForgotten`, which streams skip unless it is among their types."""
+
 _MARK = "__potok_event__"
 _upcasters: dict[tuple[str, int], Function] = {}
 
@@ -31,6 +36,11 @@ class EventType:
     version: int
     schema: Schema
     upcasters: tuple[tuple[int, Function], ...] = ()
+
+    @property
+    def personal(self) -> dict[str, str]:
+        """Return the personal fields, each with the field that names its subject."""
+        return {field.name: field.subject for field in self.schema.fields if field.subject}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,8 +73,10 @@ class EventTypes:
 
 
 def declared_schema_of(declared: object) -> Schema:
+    """Return the schema of data that is not that of an event."""
     found = declared_schema(declared)
     assert found is not None
+    refuse_personal(found, getattr(declared, "__name__", "the value"))
     return found
 
 
@@ -131,7 +143,36 @@ def event_type(cls: type) -> EventType:
     steps = tuple(
         (at, function) for (of, at), function in sorted(_upcasters.items(), key=lambda item: item[0]) if of == name
     )
-    return EventType(name, version, declared_schema_of(cls), steps)
+    schema = declared_schema(cls)
+    assert schema is not None
+    _check_personal(cls, schema)
+    return EventType(name, version, schema, steps)
+
+
+def _check_personal(cls: type, schema: Schema) -> None:
+    fields = {field.name: field for field in schema.fields}
+    for field in schema.fields:
+        refuse_personal(field.schema, f'field "{field.name}" of {cls.__name__}')
+        if not field.subject:
+            continue
+        named = fields.get(field.subject)
+        if named is None or named.subject or named.schema.arrow not in (pa.string(), pa.int64()):
+            hint = 'name a field of str or int that is not personal: personal(subject="user_id")'
+            text = (
+                f'field "{field.name}" of {cls.__name__} has the subject "{field.subject}", which is not such a field'
+            )
+            raise TopologyError(text, hint=hint)
+
+
+def refuse_personal(schema: Schema, subject: str) -> None:
+    """Raise if a schema has a personal field: outside of the fields of an event it would not be encrypted."""
+    marked = next((field.name for field in schema.fields if field.subject), None)
+    if marked is not None:
+        hint = "mark fields of classes with @potok.event; elsewhere they would be stored in plain text"
+        raise TopologyError(f'{subject} has the personal field "{marked}"', hint=hint)
+    for inner in (*(field.schema for field in schema.fields), schema.item, schema.key):
+        if inner is not None:
+            refuse_personal(inner, subject)
 
 
 def event_types(classes: Sequence[type], envelope: str = "any") -> EventTypes:

@@ -10,25 +10,27 @@ from potok.events.envelope import BadEnvelope, Envelope, checked, read_dictionar
 STRUCTURED = "application/cloudevents+json"
 PREFIX = "application/cloudevents"
 CONTENT_TYPE = "content-type"
+_PREFIX = "ce_"
 
 Headers = Sequence[dict[str, Any]] | None
 
 
 def read_record(value: bytes | None, headers: Headers, envelope: str = "any") -> Envelope:
     """Return the event in a record. A content type that starts with `application/cloudevents` means structured mode."""
-    texts = _texts(headers)
-    kind = texts.get(CONTENT_TYPE, "").strip()
-    if envelope == "dictionary" or (envelope == "any" and not kind.lower().startswith(PREFIX) and _plain(texts)):
+    kind = _content_type(headers)
+    structured = kind.lower().startswith(PREFIX)
+    plain = not any(header["name"].startswith(_PREFIX) for header in headers or ())
+    if envelope == "dictionary" or (envelope == "any" and plain and not structured):
         if value is None:
             raise BadEnvelope("a record without a value is not an event")
         return read_dictionary(value)
-    if kind.lower().startswith(PREFIX):
+    if structured:
         if not is_json_event(kind):
             raise BadEnvelope(f'events of type "{kind:.100}" cannot be read from a record; use {STRUCTURED} in UTF-8')
         if value is None:
             raise BadEnvelope("an event in structured mode has no value")
         return read_structured(value)
-    attributes: dict[str, Any] = {name[3:]: text for name, text in texts.items() if name.startswith("ce_")}
+    attributes: dict[str, Any] = _attributes(headers)
     if not attributes:
         raise BadEnvelope(f'the record has neither "ce_" headers nor the content type {STRUCTURED}')
     if "datacontenttype" in attributes:
@@ -56,26 +58,32 @@ def binary_headers(event: Envelope) -> list[dict[str, Any]]:
 
 def own_headers(headers: Headers) -> list[dict[str, Any]]:
     """Return the headers of a record that are not part of an envelope."""
-    return [h for h in headers or () if not h["name"].startswith("ce_") and h["name"].lower() != CONTENT_TYPE]
+    return [h for h in headers or () if not h["name"].startswith(_PREFIX) and h["name"].lower() != CONTENT_TYPE]
 
 
-def _plain(texts: dict[str, str]) -> bool:
-    return not any(name.startswith("ce_") for name in texts)
+def _content_type(headers: Headers) -> str:
+    found = [header for header in headers or () if header["name"].lower() == CONTENT_TYPE]
+    if len(found) > 1:
+        raise BadEnvelope(f'header "{CONTENT_TYPE}" occurs twice')
+    return "".join(_decoded(header) for header in found).strip()
 
 
-def _texts(headers: Headers) -> dict[str, str]:
+def _attributes(headers: Headers) -> dict[str, str]:
     found: dict[str, str] = {}
     for header in headers or ():
         name = header["name"]
-        if name.lower() == CONTENT_TYPE or name.startswith("ce_"):
-            name = CONTENT_TYPE if name.lower() == CONTENT_TYPE else name
-            if name in found:
+        if name.startswith(_PREFIX):
+            if name.removeprefix(_PREFIX) in found:
                 raise BadEnvelope(f'header "{name:.50}" occurs twice')
-            try:
-                found[name] = (header["value"] or b"").decode()
-            except UnicodeDecodeError as error:
-                raise BadEnvelope(f'header "{name:.50}" is not UTF-8') from error
+            found[name.removeprefix(_PREFIX)] = _decoded(header)
     return found
+
+
+def _decoded(header: dict[str, Any]) -> str:
+    try:
+        return (header["value"] or b"").decode()
+    except UnicodeDecodeError as error:
+        raise BadEnvelope(f'header "{header["name"]:.50}" is not UTF-8') from error
 
 
 def _text(item: Any) -> str:

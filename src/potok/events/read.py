@@ -10,8 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.events.envelope import BadEnvelope, Envelope, data_object
-from potok.events.event_type import TYPE_FIELD, EventType, EventTypes, upcasted
+from potok.events.event_type import FORGOTTEN, TYPE_FIELD, EventType, EventTypes, upcasted
 from potok.events.kafka_binding import own_headers, read_record
+from potok.events.personal.fields import decrypted
+from potok.events.personal.key_store import KeyStore
 from potok.records.conversion.convert import Reading
 from potok.records.conversion.fit import fit
 from potok.records.declared_class import completes, retyped
@@ -35,21 +37,32 @@ class ReadEvents:
     errors: dict[int, str]
 
 
-def read_events(values: pa.Array, headers: pa.Array, types: EventTypes) -> ReadEvents:
-    """Decode records to events of these types, older versions by way of their upcasters."""
+def read_events(values: pa.Array, headers: pa.Array, types: EventTypes, keys: KeyStore | None = None) -> ReadEvents:
+    """Decode records to events of these types: decrypt personal fields, and upcast older versions."""
     known = {type_.name: type_ for type_ in types.types}
-    found: list[tuple[int, Envelope, EventType, Any]] = []
+    events: list[tuple[int, Envelope]] = []
     errors: dict[int, str] = {}
     listed = headers.to_pylist()
     for row, (value, own) in enumerate(zip(values.to_pylist(), listed, strict=True)):
         try:
             event = read_record(value, own, types.envelope)
-            if types.selects and event.type not in known:
-                continue
-            found += [(row, event, known[event.type], data) for data in _data(event, known)]
+            if event.type in known or not (types.selects or event.type == FORGOTTEN):
+                events.append((row, event))
+        except ValueError as error:
+            errors[row] = str(error)
+    personal = decrypted(events, keys, errors)
+    found: list[tuple[int, Envelope, EventType, Any]] = []
+    for row, event in events:
+        try:
+            if row not in errors:
+                found += [(row, event, known[event.type], data) for data in _data(event, known, personal.get(row))]
         except ValueError as error:
             errors[row] = str(error)
     typed = _typed(found, types, errors)
+    for row, event in events:
+        if row in personal and errors.get(row, "").startswith(("data of", "the upcast")):
+            # The text would quote personal data in the dead letter.
+            errors[row] = f"data of {event.type} with personal fields cannot be upcast, or does not fit its class"
     kept = [index for index, item in enumerate(found) if item[0] not in errors]
     return ReadEvents(
         np.array([found[index][0] for index in kept], np.intp),
@@ -60,10 +73,10 @@ def read_events(values: pa.Array, headers: pa.Array, types: EventTypes) -> ReadE
     )
 
 
-def _data(event: Envelope, known: dict[str, EventType]) -> list[Any]:
+def _data(event: Envelope, known: dict[str, EventType], decrypted: dict[str, Any] | None) -> list[Any]:
     if event.type not in known:
         raise BadEnvelope(f'unknown event type "{event.type:.200}"; the stream reads {", ".join(known)}')
-    type_, data = known[event.type], data_object(event)
+    type_, data = known[event.type], data_object(event) if decrypted is None else decrypted
     if event.version == type_.version:
         return [{} if data is None else data]
     return upcasted({} if data is None else data, event.version, type_)

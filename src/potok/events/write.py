@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,9 +11,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from potok.errors import SetupError
 from potok.events.envelope import VERSION, Envelope, write_dictionary, write_structured
 from potok.events.event_type import TYPE_FIELD, EventType, event_name
 from potok.events.kafka_binding import CONTENT_TYPE, STRUCTURED, binary_headers, own_headers
+from potok.events.personal.fields import Sealed, sealed
+from potok.events.personal.key_store import KeyStore
 from potok.events.read import CAUSE, CORRELATION
 from potok.records.formats.registry import format_named
 from potok.records.rows import column_of, rows_of
@@ -46,7 +50,12 @@ class Written:
 
 def event_id(query: str, sink: str, *place: object) -> str:
     """Return the id of an event: the same for the same input record, whenever and wherever it is computed."""
-    return str(uuid.uuid5(NAMESPACE, "\x1f".join(map(str, (query, sink, *place)))))
+    # As uuid.uuid5, in a third of its time.
+    name = "\x1f".join(map(str, (query, sink, *place)))
+    digest = bytearray(hashlib.sha1(NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()[:16])
+    digest[6], digest[8] = digest[6] & 0x0F | 0x50, digest[8] & 0x3F | 0x80
+    text = digest.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def write_events(
@@ -55,31 +64,43 @@ def write_events(
     times: list[int],
     how: EventWriting,
     identify: Callable[[int, bytes], tuple[str, str]],
+    keys: KeyStore | None = None,
 ) -> Written:
-    """Encode values as events. `identify` returns the id and the sequence of a row, given its data."""
+    """Encode values as events, their personal fields encrypted. `identify` returns the id and the sequence of a row,
+    given its data without personal fields.
+    """
     rows = rows_of(column)
     values: list[bytes | None] = [None] * len(rows)
     results: list[list[dict[str, Any]]] = [[] for _ in rows]
     errors: dict[int, str] = {}
-    encodings: dict[int, tuple[EventType, bytes]] = {}
+    encodings: dict[int, tuple[EventType, bytes, Sealed | None, int]] = {}
     for type_ in how.types:
         mine = [row for row, value in enumerate(rows) if _type_of(value, how) == type_.name]
         fitted = column_of([rows[row] for row in mine], type_.schema)
-        encoded = format_named("json").encode(fitted.column, type_.schema)
+        private = None
+        if type_.personal:
+            if keys is None:
+                raise SetupError("there is no key store for personal fields", hint="set personal_keys")
+            private = sealed(fitted.column, type_, keys, how.sink.rpartition("#")[0])
+        encoded = format_named("json").encode(fitted.column if private is None else private.column, type_.schema)
         for number, data in enumerate(encoded.values.to_pylist()):
             row = mine[number]
             if number in fitted.errors or number in encoded.errors:
                 errors[row] = f"data of {type_.name}: {fitted.errors.get(number) or encoded.errors[number]}"
             elif not _EARLIEST_MS <= times[row] <= _LATEST_MS:
                 errors[row] = f"the timestamp {times[row]} is not in the years 1 to 9999"
+            elif private is not None and (unsealed := private.error(number)) is not None:
+                errors[row] = unsealed
             else:
-                encodings[row] = type_, data
+                encodings[row] = type_, data, private, number
     # In the order of the rows: the number of a record among those of its input record is part of its id.
     for row, value in enumerate(rows):
         if row in encodings:
-            type_, data = encodings[row]
+            type_, data, private, number = encodings[row]
             id_, sequence = identify(row, data)
             event = Envelope(_attributes(type_, id_, sequence, times[row], headers[row], how), data)
+            if private is not None:
+                event = private.encrypt(number, event)
             values[row], results[row] = _enveloped(event, headers[row], how.envelope)
         elif row not in errors:
             errors[row] = _unknown(value, how)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from potok.log.consumer_groups import ConsumerGroups
 from potok.log.maintenance import COMPACT, DAY_MS, DELETE, TopicMaintenance
 from potok.metadata.metadata_store import MetadataStore
 from potok.records.log_record import LogRecord
+from potok.records.position import Position
 
 HEADERS = pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))
 
@@ -116,6 +117,11 @@ class AppendResult:
     count: int
 
 
+def position_of(topic: str, results: Sequence[AppendResult]) -> Position:
+    """Return the position after the records of one append."""
+    return Position.after((topic, result.partition, result.first_offset + result.count) for result in results)
+
+
 @dataclass(frozen=True, slots=True)
 class Staged:
     """Output of a task, encoded and durable but not visible until `Broker.publish`. Picklable."""
@@ -133,6 +139,10 @@ class PublishedBatch:
     query: str
     number: int
     offsets: Mapping[str, Mapping[int, int]]
+
+
+MetadataAfter = Callable[[Position], Mapping[str, bytes | None]]
+"""Returns metadata keys that depend on the position after the published output."""
 
 
 class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
@@ -274,6 +284,7 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
         metadata_keys: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
+        metadata_after: MetadataAfter | None = None,
     ) -> None:
         """The commit point: append all of `staged`, in order, and set `metadata_keys`, in one transaction.
 
@@ -283,11 +294,12 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
                 becomes visible.
             batch: What is published. A log that stores its metadata elsewhere needs it to detect, after a crash between
                 the two, that this output is already visible.
+            metadata_after: Returns further metadata keys, which depend on the position after the output.
         """
 
     @abstractmethod
-    def append_staged(self, staged: Sequence[Staged]) -> None:
-        """Append staged output, in order, without metadata; durable when it returns.
+    def append_staged(self, staged: Sequence[Staged]) -> Position:
+        """Append staged output, in order, without metadata; durable when it returns. Return the position after it.
 
         For output that may be duplicated or lost when the process dies around the commit point.
         """

@@ -14,8 +14,10 @@ from potok.machine import MachineError, is_of_machine
 from potok.server.access.guard import Guard
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import Tokens
-from potok.server.api import changes, records, tables
+from potok.server.api import changes, events, records, sagas, tables
 from potok.server.api import queries as api_queries
+from potok.server.commands import routes as commands
+from potok.server.commands.openapi import describe_commands
 from potok.server.context import Site
 from potok.server.errors import BadRequest, InternalError, NotThere, ServingError
 from potok.server.ksql import inserts, statements
@@ -69,10 +71,11 @@ def create_app(
     )
     app.state.site = site
     app.router.routes[:0] = [*map(PageRoute, pages), tables.QUICK]
-    for routes in (statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
+    for routes in (commands.ROUTES, statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
         app.router.routes.extend(routes)
-    for api in (changes, tables, records, api_queries):
+    for api in (changes, tables, records, events, sagas, api_queries):
         app.include_router(api.router)
+    describe_commands(app, site.aggregates)
     app.router.routes.extend(file_routes(files))
     if leave_tables_alone(page.path for page in pages):
         app.add_middleware(QuickRows, reads=site.reads)

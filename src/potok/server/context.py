@@ -13,10 +13,15 @@ from potok.server.access.held_bytes import HeldBytes
 from potok.server.access.limits import Limits
 from potok.server.access.work import Work
 from potok.server.api.feeds import Feed
+from potok.server.api.saga_feed import SagaFeed
 from potok.server.api.snapshot_feed import SnapshotFeed
+from potok.server.commands.declared import DeclaredAggregates
+from potok.server.commands.results import CommandResults
 from potok.server.errors import BadRequest
 from potok.server.ksql.statuses import Statuses
+from potok.server.positions.waits import PositionWaits
 from potok.server.pushes import Pushes
+from potok.server.sagas import KnownSagas
 from potok.server.tables.table_reads import TableReads
 from potok.statements.database import Database
 
@@ -34,8 +39,12 @@ class Site:
         """Computed and unsent responses."""
         self.pushes = Pushes(limits.push_queries)
         self.reads = TableReads(database, limits.rows)
+        self.sagas = KnownSagas(database)
         self.statuses = Statuses(database)
-        self.feeds: set[Feed | SnapshotFeed] = set()
+        self.waits = PositionWaits(database.broker)
+        self.aggregates = DeclaredAggregates(database)
+        self.results = CommandResults(database, self.pushes.pool)
+        self.feeds: set[Feed | SnapshotFeed | SagaFeed] = set()
         self.started_ms = now_ms()
         self.address = "localhost:8088"
 
@@ -44,6 +53,8 @@ class Site:
         for feed in list(self.feeds):
             feed.close()
         self.pushes.close_all()
+        self.waits.close()
+        self.results.close()
 
     def close(self) -> None:
         self.end_streams()

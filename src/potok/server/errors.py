@@ -8,6 +8,7 @@ ServingError
 ├── NotThere             a path that does not exist
 ├── BodyTooLarge, HeadTooLarge, TooManyRows, AnswerTooLarge, TooLong, TooSlow, TooManyPushes, OutOfMemory,
 │   Busy                 a limit was reached
+├── UnknownContent       a body of a type that is not accepted
 ├── KeyUsedBefore        an idempotency key that was used for other records
 ├── NoChanges            a table without a changelog topic
 ├── WrongMethod          a page that does not support the method of a request
@@ -147,6 +148,10 @@ class TooManyPushes(ServingError):
     def __init__(self, limit: int) -> None:
         hint = "close one of them: close its connection, or POST /close-query"
         super().__init__(f"the limit of {limit} open push queries is reached", hint=hint)
+
+
+class UnknownContent(ServingError):
+    status = 415
 
 
 class KeyUsedBefore(ServingError):

@@ -20,6 +20,7 @@ from potok.server.access.guard import OPEN_PATHS, caller_of
 from potok.server.access.tokens import READ, WRITE
 from potok.server.context import site_of
 from potok.server.errors import PageFailed, TooLong, WrongMethod
+from potok.server.positions.headers import wait_as_asked
 from potok.server.problems import problem_response
 
 _logger = logging.getLogger(__name__)
@@ -79,7 +80,7 @@ class PageRoute(BaseRoute):
         # Public paths belong to the server: a page there would respond without a token.
         if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
             return Match.NONE, {}
-        found = self._pattern.fullmatch(_raw_path(scope))
+        found = self._pattern.fullmatch(raw_path(scope))
         if found is None:
             return Match.NONE, {}
         parts = {name: unquote(text) for name, text in found.groupdict().items()}
@@ -104,7 +105,9 @@ class PageRoute(BaseRoute):
             "remote": request.client.host if request.client else "",
             "scheme": request.scope.get("scheme", "http"),
         }
-        verb, seconds = method if method in page.methods else "GET", site_of(request).limits.seconds
+        site = site_of(request)
+        await wait_as_asked(request, lambda: [info.query_id for info in site.database.queries()])
+        verb, seconds = method if method in page.methods else "GET", site.limits.seconds
         limit = asyncio.timeout(seconds)
         try:
             async with limit:
@@ -138,7 +141,7 @@ def pattern_of(path: str) -> str:
     return found + re.escape(quote(path[end:], safe=_PLAIN))
 
 
-def _raw_path(scope: Scope) -> str:
+def raw_path(scope: Scope) -> str:
     raw = bytes(scope.get("raw_path") or b"").decode("latin-1")
     # The redirect for a missing trailing slash changes only the decoded path.
     return raw if raw and unquote(raw) == scope["path"] else quote(scope["path"], safe=_PLAIN)

@@ -11,8 +11,18 @@ from starlette.types import Receive, Scope, Send
 
 from potok.errors import PotokError, SetupError
 from potok.log.errors import DiskFull, KeylessRecord, MetadataConflict, RecordTooLarge, TopicNotFound
+from potok.patterns.sagas.control import UnknownAction
 from potok.server.errors import Busy, ServingError
 from potok.server.ksql.json_rows import dump
+from potok.snapshots.position_wait import PositionNotReachedError
+from potok.snapshots.saga_instances import (
+    ActionRefused,
+    NoNextPage,
+    NoSuchInstance,
+    NoSuchSaga,
+    SeveralSagas,
+    UnknownState,
+)
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
 from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
@@ -67,9 +77,17 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (TooLarge, 400),
     (TimeIsOver, 503),
     (TooManyWait, 503),
+    (PositionNotReachedError, 504),
     (TopicNotFound, 404),
     (NoSuchQuery, 404),
     (NoSuchTable, 404),
+    (NoSuchSaga, 404),
+    (NoSuchInstance, 404),
+    (UnknownAction, 400),
+    (UnknownState, 400),
+    (NoNextPage, 400),
+    (ActionRefused, 409),
+    (SeveralSagas, 409),
     (KeylessRecord, 400),
     (RecordTooLarge, 413),
     (CatalogChanged, 409),
@@ -97,6 +115,8 @@ def problem_of(error: PotokError) -> dict[str, Any]:
     }
     if error.hint:
         response["hint"] = error.hint
+    if isinstance(error, PositionNotReachedError):
+        response |= {"query": error.query, "wanted": str(error.wanted), "reached": str(error.reached)}
     if isinstance(error, SqlError) and error.location is not None:
         response |= {"line": error.location.line, "column": error.location.column, "length": error.location.length}
         response["marked"] = str(error)

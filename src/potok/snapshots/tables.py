@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from potok.duration import Duration, to_seconds
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.log.errors import BrokerClosed
 from potok.log.open import NoLogThere, log_exists, open_broker
+from potok.records.position import Position
 from potok.snapshots.layout import TableLayout, load_layouts
 from potok.snapshots.ledger_view import read_entry
+from potok.snapshots.position_wait import wait_for_position
 from potok.snapshots.snapshot import Committed, Snapshot, read_snapshot
 from potok.snapshots.state_location import state_of
 from potok.snapshots.table_view import TableView
@@ -72,6 +75,14 @@ class Tables:
         """Run `work` on one snapshot of all tables."""
         return read_snapshot(self._committed, work)
 
+    def wait_for(self, position: Position | str, timeout: Duration = "30 seconds") -> None:
+        """Wait until the tables include everything before a position: read your own writes.
+
+        The position is that of a write: the `Potok-Position` of a response, or `Position.after(...)`. Raise
+        `PositionNotReachedError` after the timeout.
+        """
+        wait_for_position(self._broker, self.query, position, to_seconds(timeout))
+
     def clock_ms(self, step: str) -> int | None:
         """Return the watermark of a step in the last committed batch; None if it has none."""
         entry = read_entry(self._broker, self.query)
@@ -116,6 +127,10 @@ class OpenTables(Tables):
         self._check_open()
         return super().read(work)
 
+    def wait_for(self, position: Position | str, timeout: Duration = "30 seconds") -> None:
+        self._check_open()
+        super().wait_for(position, timeout)
+
     def _check_open(self) -> None:
         if not self._finalizer.alive:
             raise BrokerClosed(self._broker.url)
@@ -127,15 +142,28 @@ class OpenTables(Tables):
         self.close()
 
 
-def open_tables(broker: str | Path, query: str) -> OpenTables:
+def open_tables(
+    broker: str | Path, query: str, *, wait_for: Position | str | None = None, timeout: Duration = "30 seconds"
+) -> OpenTables:
     """Open the tables of a query by the URL of its log, whether it runs or not.
 
     >>> with open_tables("file:./data", "stream-processor") as tables:
     ...     tables["order_counts"].get("user_001")
+
+    Args:
+        wait_for: The position of a write that the tables must include; see `Tables.wait_for`.
+        timeout: How long to wait for it.
     """
     if not log_exists(broker):
         raise NoLogThere(broker)
-    return OpenTables(open_broker(broker, shared=False), query)
+    tables = OpenTables(open_broker(broker, shared=False), query)
+    if wait_for is not None:
+        try:
+            tables.wait_for(wait_for, timeout)
+        except BaseException:
+            tables.close()
+            raise
+    return tables
 
 
 _known: weakref.WeakKeyDictionary[Broker, dict[str, tuple[_Marks, Committed]]] = weakref.WeakKeyDictionary()

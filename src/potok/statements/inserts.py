@@ -11,8 +11,9 @@ import orjson
 import pyarrow as pa
 
 from potok.clock import now_ms
-from potok.log.broker import HEADERS, Broker
+from potok.log.broker import HEADERS, Broker, position_of
 from potok.records.formats.registry import format_named
+from potok.records.position import Position
 from potok.records.schemas.declared_schema import declared_schema
 from potok.sql.analysis.scope import ROWTIME
 from potok.sql.catalog import Source, SourceColumn
@@ -65,10 +66,10 @@ def insert_values(database: Database, statement: ast.InsertValues, properties: P
                 location=value.at,
             )
         columns[column.name] = computed
-    errors = _append(database.broker, source, columns, 1)
+    errors, position = _append(database.broker, source, columns, 1)
     for reason in errors.values():
         raise Refused(reason, hint=f"DESCRIBE {quoted(source.name)} shows its columns", location=statement.at)
-    return Done("Inserted 1 row")
+    return Done("Inserted 1 row", position=str(position))
 
 
 def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, Any]]) -> Errors:
@@ -101,7 +102,7 @@ def insert_rows(database: Database, source: Source, rows: Sequence[Mapping[str, 
     present = [column for column in columns if column.name.upper() in given]
     picked = struct.take(pa.array(good, pa.int64()))
     values = {column.name: pa.compute.struct_field(picked, column.name) for column in present}
-    failed = _append(database.broker, source, values, len(good), _without_values(source, rows, good))
+    failed, _ = _append(database.broker, source, values, len(good), _without_values(source, rows, good))
     return dict(sorted({**errors, **{good[row]: reason for row, reason in failed.items()}}.items()))
 
 
@@ -159,7 +160,7 @@ def _unknown(source: Source, name: str, known: Sequence[str], location: SourceLo
 
 def _append(
     broker: Broker, source: Source, columns: Columns, rows: int, bare: np.ndarray[Any, Any] | None = None
-) -> Errors:
+) -> tuple[Errors, Position]:
     """Append rows given as columns. Rows of a table marked in `bare` have only a key and are deletes."""
     if bare is None:
         bare = np.full(rows, not any(column.name in columns for column in source.values))
@@ -182,9 +183,10 @@ def _append(
     )
     errors = {**broker.unfit(source.topic, batch), **errors}
     good = [row for row in range(rows) if row not in errors]
-    if good:
-        broker.append(source.topic, batch if len(good) == rows else batch.take(pa.array(good)))
-    return errors
+    if not good:
+        return errors, Position()
+    results = broker.append(source.topic, batch if len(good) == rows else batch.take(pa.array(good)))
+    return errors, position_of(source.topic, results)
 
 
 def _without_key(source: Source, columns: Columns, rows: int) -> Errors:

@@ -58,6 +58,10 @@ class QueryTables(Database):
         hint = "change the program and restart it"
         raise Refused("tables of a program are defined by the program", hint=hint, location=parsed.at)
 
+    @property
+    def query_names(self) -> tuple[str, ...]:
+        return self._queries
+
     def queries(self) -> list[QueryInfo]:
         found = []
         for query in self._queries:

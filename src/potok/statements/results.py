@@ -43,6 +43,8 @@ class Done:
     """The sequence number of the statement in the command log, or -1 if it has none."""
     query_id: str = ""
     warnings: tuple[str, ...] = ()
+    position: str = ""
+    """The position after the inserted row."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Test topologies and scripts: real batches, step by step, in this process or on Spark."""
 
 from potok.testing.driver import SqlDriver, TestDriver
+from potok.testing.given import given
 
-__all__ = ["SqlDriver", "TestDriver"]
+__all__ = ["SqlDriver", "TestDriver", "given"]
 
 
 def __dir__() -> list[str]:

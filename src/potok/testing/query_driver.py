@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import orjson
 
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
+from potok.events.personal.key_store import open_key_store
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.log.errors import TopicNotFound
 from potok.log.start import Start
@@ -20,12 +22,14 @@ from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.group_batch import run_batch
 from potok.runtime.batches.in_process_executor import InProcessExecutor
+from potok.runtime.operations.forget_subject import forget_subject
 from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.planner import Planner
 from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.settings import Settings
+from potok.snapshots.aggregates import Aggregates
 from potok.snapshots.table_view import TableView
 from potok.snapshots.tables import NoSuchTable, Tables
 from potok.spark.spark_executor import start_spark
@@ -33,6 +37,8 @@ from potok.sql.errors import closest
 from potok.testing.app_statements import AppStatements, Query, app_of
 from potok.testing.outputs import DeadLetter, OutputRecord, read_dead_letters, read_outputs
 from potok.topology.graph import Topology
+
+A = TypeVar("A")
 
 
 class QueryDriver:
@@ -64,7 +70,8 @@ class QueryDriver:
         }
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
-        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
+        keys = f"file:{self._directory}.keys"
+        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state, personal_keys=keys)
         self._spread = spread
         self._executor: Executor = start_spark(self._settings) if spark else InProcessExecutor()
         self._ahead_ms = 0
@@ -210,6 +217,10 @@ class QueryDriver:
                 raise
             return found
 
+    def aggregate(self, cls: type[A]) -> Aggregates[A]:
+        """Return the aggregates of a class: their states and their history."""
+        return Aggregates(self.broker, cls, self._topology.name)
+
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a pull query, over the topics and tables of an app with statements, or of a script."""
         if self._statements is None:
@@ -229,6 +240,13 @@ class QueryDriver:
         own = read_dead_letters(self.broker, self._topology.dead_letter_topic)
         return own + [letter for driver in self._others for letter in driver.dead_letters()]
 
+    def forget(self, subject: str) -> list[str]:
+        """Delete the key of a subject and append `SubjectForgotten`, as `potok forget` does; return the topics.
+
+        The keys are in a directory next to that of the log.
+        """
+        return forget_subject(self.broker, open_key_store(self._settings.personal_keys), subject)
+
     def leave(self) -> None:
         """Stop the query and leave its log open for other users."""
         if self._statements is not None:
@@ -242,6 +260,7 @@ class QueryDriver:
         self.broker.close()
         if self._temporary is not None:
             self._temporary.cleanup()
+            shutil.rmtree(f"{self._directory}.keys", ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self

@@ -23,6 +23,7 @@ from potok.topology.nodes import (
     HistoryLookup,
     Node,
     Process,
+    Saga,
     Session,
     Sink,
     StreamJoin,
@@ -148,6 +149,8 @@ def _step(node: Node) -> dict[str, Any]:
         shape["target"] = node.target.label
     if isinstance(node, StreamSource | TableSource):
         shape["source"] = source_shape(node)
+    if isinstance(node, Saga):
+        shape["versions"] = {str(version): structure for version, structure in node.versions}
     return shape
 
 
@@ -200,7 +203,7 @@ def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
             changes.append(Change(name, "is gone", True))
         if before and after:
             changes += _source_changes(name, before, after) if "source" in after else _code_changes(name, before, after)
-            changes += _sink_changes(name, before, after)
+            changes += _sink_changes(name, before, after) + _version_changes(name, before, after)
     for topic in sorted(set(new["reads"]) - set(old["reads"])):
         changes.append(Change(topic, "is a topic that was not read before; it is read from its beginning", True))
     return changes
@@ -233,6 +236,17 @@ def _sink_changes(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> 
     if targets[0] != targets[1]:
         changes.append(Change(name, f"it delivered to {targets[0]} and delivers to {targets[1]}", True))
     return changes
+
+
+def _version_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """Return what changed in the definitions of a saga: running instances keep the version that they began with."""
+    before, after = old.get("versions", {}), new.get("versions", {})
+    what = "its steps changed, and instances of version {} may be running: declare another version, and pass earlier="
+    changed = [version for version in before if after.get(version, before[version]) != before[version]]
+    changes = [Change(name, what.format(version), False, "version") for version in changed]
+    gone = [version for version in before if version not in after]
+    what = "version {} is gone; its instances take no more events until it is passed as earlier="
+    return changes + [Change(name, what.format(version), True) for version in gone]
 
 
 def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, str] | None) -> list[Change]:

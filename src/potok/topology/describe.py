@@ -12,6 +12,7 @@ from potok.topology.graph import Topology
 from potok.topology.inference.infer import Inferred, infer
 from potok.topology.nodes import (
     Aggregate,
+    AggregateRoot,
     Deliver,
     HistoryLookup,
     Node,
@@ -36,6 +37,7 @@ _SHAPES = {"source": ("([", "])"), "sink": ("[/", "/]"), "table": ("[(", ")]"), 
 def description_of(topology: Topology, inferred: Inferred | None = None) -> dict[str, Any]:
     """Return the topology as plain data, ready for JSON."""
     inferred = inferred or infer(topology)
+    aggregates = [json.loads(node.description) for node in topology.of_type(AggregateRoot) if node.description]
     return {
         "name": topology.name,
         "dead_letters": topology.dead_letter_topic,
@@ -43,6 +45,7 @@ def description_of(topology: Topology, inferred: Inferred | None = None) -> dict
         "writes": topology.sink_topics,
         "tables": [node.name for node in topology.tables],
         "steps": [_step(node, inferred) for node in topology],
+        **({"aggregates": aggregates} if aggregates else {}),
     }
 
 
@@ -63,6 +66,7 @@ def _step(node: Node, inferred: Inferred) -> dict[str, Any]:
         "order_dependent": step.order_dependent,
         "guarantee": node.guarantee.value if isinstance(node, Sink | Deliver) else None,
         "at": str(node.at) if node.at else None,
+        **({"saga": {"by": node.by, "clock": node.clock, "grace_ms": node.grace_ms}} if isinstance(node, Saga) else {}),
     }
 
 
@@ -82,7 +86,7 @@ def detail_of(node: Node) -> str:
         details = f"value {node.value}; time: {node.timestamps.text}"
         lifetime = str(getattr(node, "lifetime", ""))
         return f"{details}; {lifetime}" if lifetime else details
-    if isinstance(node, Saga):
+    if isinstance(node, Saga | AggregateRoot):
         return node.detail
     if isinstance(node, Process):
         stores = ", ".join(f"{name} ({store})" for name, store in node.stores)

@@ -26,6 +26,8 @@ class Plan:
     shards: int
     aligned: tuple[AlignedTopics, ...]
     looked_up: frozenset[Node]
+    personal_keys: str = ""
+    """The location of the keys of personal data."""
 
     @property
     def depth(self) -> int:

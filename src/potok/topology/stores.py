@@ -57,6 +57,15 @@ class ValueStore(Store):
         self._closed()
 
 
+class RowStore(ValueStore):
+    """One value, whose cell is a row of a table: with the time of the record that changed it last."""
+
+    kind = "row"
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+
 class ListStore(Store, MutableSequence[Any]):
     """A list."""
 

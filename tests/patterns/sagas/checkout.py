@@ -7,6 +7,7 @@ from typing import Any
 
 import potok
 from potok.testing import TestDriver
+from potok.testing.outputs import OutputRecord
 
 
 @potok.event("order.created")
@@ -137,3 +138,10 @@ def sent(driver: TestDriver, topic: str = "commands") -> list[str]:
 def state(driver: TestDriver, order: str = "o1", saga: str = "checkout") -> str | None:
     found = driver.table(f"{saga}.instances").get(order)
     return None if found is None else found["state"]
+
+
+def key_of(record: OutputRecord) -> str:
+    """The idempotency key of a command."""
+    found = dict(record.headers)["idempotency-key"]
+    assert found is not None
+    return found.decode()

@@ -116,4 +116,7 @@ def test_the_api_is_described(client: httpx.Client) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert {"/tables/{name}/{key}", "/tables/{name}/changes", "/topics/{name}/records", "/sql"} <= paths.keys()
     by_key = paths["/tables/{name}/{key}"]["get"]
-    assert [parameter["name"] for parameter in by_key["parameters"]] == ["name", "key", "at", "from", "to"]
+    assert [parameter["name"] for parameter in by_key["parameters"]] == [
+        *("name", "key", "at", "from", "to"),
+        *("Potok-Wait-For", "Prefer"),
+    ]

@@ -22,6 +22,7 @@ from potok.cli.output import note, print_json, warn
 from potok.clock import epoch_ms
 from potok.errors import Location, PotokError
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
+from potok.records.position import Position
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -77,6 +78,8 @@ def produce(
         null=None if null is None else null.encode(),
     )
     name = "stdin" if file == "-" else file
+    from potok.log.broker import position_of
+
     with opened_log(context, broker, create=not no_create) as log, _opened(file) as descriptor:
         start = _start_of_file(descriptor)
         if start is not None and form.may_refuse:
@@ -84,11 +87,11 @@ def produce(
                 pass
             os.lseek(descriptor, start, os.SEEK_SET)
         _make_sure_of(topic, log, create=not no_create)
-        count = 0
+        count, position = 0, Position()
         try:
             for batch in record_batches(descriptor, form, name, skip):
                 if batch:
-                    log.append(topic, batch, partition)
+                    position |= position_of(topic, log.append(topic, batch, partition))
                 count += len(batch)
         except BadLine as error:
             before = error.at.line - 1 if error.at is not None else 0
@@ -96,7 +99,7 @@ def produce(
             raise
         finally:
             if as_json:
-                print_json({"topic": topic, "records": count})
+                print_json({"topic": topic, "records": count, "position": str(position)})
             else:
                 note(f'appended {count:,} record{"" if count == 1 else "s"} to "{topic}"')
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import heapq
-import json
 from typing import TYPE_CHECKING, Any
 
-from potok.errors import QueryError
-from potok.records.schemas.declared_schema import declared_schema
+from potok.snapshots.key_text import parse_key
 
 if TYPE_CHECKING:
     from potok.snapshots.layout import TableLayout
@@ -15,15 +13,6 @@ if TYPE_CHECKING:
     from potok.snapshots.tables import Tables
 
 _MISSING = object()
-
-
-class NotAKey(QueryError):
-    """The text is not a key of the table."""
-
-    def __init__(self, table: str, key: str, reason: str) -> None:
-        super().__init__(
-            f'"{key}" is not a key of table "{table}": {reason}', hint="potok tables list shows the key types"
-        )
 
 
 def first_rows(
@@ -63,30 +52,6 @@ def rows_of_key(tables: Tables, table: str, word: str, at_ms: int | None) -> lis
         if rows:
             return rows
     return []
-
-
-def parse_key(layout: TableLayout, word: str) -> list[Any]:
-    """Return the possible keys for a text: if keys have no type, 5 is a number or a string."""
-    from potok.records.formats.registry import format_named
-
-    arrow = layout.key_type
-    if arrow is None:
-        try:
-            return [json.loads(word), word]
-        except ValueError:
-            return [word]
-    import pyarrow as pa
-
-    if pa.types.is_binary(arrow):
-        return [bytes.fromhex(word[2:]) if word.startswith("0x") else word.encode()]
-    schema = declared_schema(arrow)
-    assert schema is not None
-    format_name = "text" if schema.kind == "scalar" else "json"
-    decoded = format_named(format_name).decode(pa.array([word.encode()]), schema)
-    if decoded.errors:
-        raise NotAKey(layout.table, word, decoded.errors[0])
-    assert not isinstance(decoded.column, list)
-    return [decoded.column[0].as_py()]
 
 
 def _bound(layout: TableLayout, word: str) -> bytes:

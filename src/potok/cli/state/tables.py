@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
-from potok.cli.state.freshness import report_freshness
+from potok.cli.output import console, counted, note, print_json, print_table, show_bytes_of_record
 from potok.cli.state.rows import first_rows, rows_of_key
 from potok.clock import parse_epoch_ms
 from potok.duration import show_ms
-from potok.errors import QueryError
+from potok.errors import PotokError, QueryError
 from potok.sql.errors import closest
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.snapshots.tables import Tables
+
 
 app = command_app(no_args_is_help=True, help="List and read the tables of queries.")
 
@@ -57,6 +57,13 @@ class NoSuchRow(QueryError):
         )
 
 
+WaitFor = Annotated[
+    str | None,
+    typer.Option(metavar="POSITION", help="Wait until the table includes a write, such as orders:0:42."),
+]
+Wait = Annotated[str, typer.Option(metavar="DURATION", help="How long to wait for --wait-for.")]
+
+
 @app.command("list")
 def list_tables(
     context: typer.Context, query: QueryOption = None, broker: Broker = None, as_json: Json = False
@@ -90,6 +97,8 @@ def get(
         typer.Option(metavar="TIME", help="The window that contains this time: ISO 8601 (UTC) or milliseconds."),
     ] = None,
     query: QueryOption = None,
+    wait_for: WaitFor = None,
+    wait: Wait = "30 seconds",
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -99,7 +108,7 @@ def get(
     *first, table, key = words
     at_ms = None if at is None else _milliseconds(at)
     with opened_log(context, broker) as log:
-        tables, table = _opened(log, table, first[0] if first else query)
+        tables, table = _opened(log, table, first[0] if first else query, wait_for, wait)
         windowed = tables[table].windowed
         if at_ms is not None and not windowed:
             raise QueryError(f'table "{table}" has no windows', hint="omit --at")
@@ -124,12 +133,14 @@ def scan(
     low: Annotated[str | None, typer.Option("--from", metavar="KEY", help="Start with this key.")] = None,
     high: Annotated[str | None, typer.Option("--to", metavar="KEY", help="End before this key.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of rows.")] = 100,
+    wait_for: WaitFor = None,
+    wait: Wait = "30 seconds",
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
     """Print the rows of a table in key order, at one committed batch."""
     with opened_log(context, broker) as log:
-        tables, table = _opened(log, table, query)
+        tables, table = _opened(log, table, query, wait_for, wait)
         windowed = tables[table].windowed
         rows = first_rows(tables, table, limit + 1, low, high)
         report_freshness(log, tables.query)
@@ -182,11 +193,13 @@ def any_case(name: str, known: Iterable[str]) -> str:
     return next((found for found in (name, name.upper()) if found in names), alike[0] if len(alike) == 1 else "")
 
 
-def _opened(log: Log, table: str, query: str | None) -> tuple[Tables, str]:
-    """Return the tables of a query, and the exact name of the requested one."""
+def _opened(log: Log, table: str, query: str | None, wait_for: str | None, wait: str) -> tuple[Tables, str]:
+    """Return the tables of a query once they include a position, and the exact name of the requested one."""
     from potok.snapshots.tables import Tables
 
     tables = Tables(log, chosen_query(log, query, table))
+    if wait_for is not None:
+        tables.wait_for(wait_for, wait)
     return tables, any_case(table, tables) or table
 
 
@@ -265,3 +278,34 @@ def _milliseconds(text: str) -> int:
     except ValueError as error:
         message = f'"{text}" is not a time; write 2026-01-31T12:00 or milliseconds since 1970'
         raise typer.BadParameter(message, param_hint="--at") from error
+
+
+def report_freshness(log: Log, query: str) -> None:
+    """Print to stderr why a table may not be up to date; nothing if it is."""
+    text = freshness(log, query)
+    if text:
+        note(text)
+
+
+def freshness(log: Log, query: str) -> str:
+    from potok.runtime.queries.directory import query_directory
+    from potok.runtime.queries.lock import is_held
+    from potok.snapshots.ledger_view import read_entry
+    from potok.snapshots.progress import read_progress
+
+    entry, progress = read_entry(log, query), read_progress(log, query)
+    if entry is None or progress is None:
+        return ""
+    try:
+        lag = entry.offsets.pending(log.end_offsets_of(list(entry.offsets.topics)))
+    except PotokError:
+        return ""  # a topic of the query was deleted
+    if not lag:
+        return ""
+    waiting = f"{counted(lag, 'record')} {'is' if lag == 1 else 'are'} not in its tables yet"
+    if progress.state == "failed":
+        return f'query "{query}" has failed, {waiting}: {progress.error.splitlines()[0] if progress.error else ""}'
+    if not is_held(query_directory(log, query)):
+        return f'query "{query}" is not running, {waiting}: potok run PROGRAM starts it'
+    state = "is starting" if progress.state == "starting" else "is running"
+    return f'query "{query}" {state}, {waiting}'

@@ -8,19 +8,19 @@ from pathlib import Path
 
 from potok.clock import now_ms
 from potok.errors import LogError
-from potok.log.broker import AppendResult
+from potok.log.broker import AppendResult, MetadataAfter
 from potok.log.embedded import catalog, metadata_keys
 from potok.log.embedded.catalog import PartitionState, Topic
 from potok.log.embedded.locks import partition_locks
 from potok.log.embedded.maintenance import retention
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.embedded.segments import sealed
-from potok.log.embedded.segments.partition_writer import PartitionWriter
+from potok.log.embedded.segments.partition_writer import PartitionWriter, sync_all
 from potok.log.embedded.segments.segment import partition_directory, sweep
 from potok.log.embedded.segments.staged import StagedFrames, Unstaged
-from potok.log.embedded.segments.sync import sync_all
 from potok.log.errors import TopicNotFound
 from potok.log.failpoint import failpoint
+from potok.records.position import Position
 
 Output = StagedFrames | Unstaged
 PartitionId = tuple[str, int]
@@ -37,6 +37,7 @@ class Committer:
         updates: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None],
         operation: str,
+        metadata_after: MetadataAfter | None = None,
     ) -> list[AppendResult]:
         """Append `outputs` and set metadata keys, both or neither. `operation` names the failpoints."""
         failpoint(f"log.{operation}.before")
@@ -47,7 +48,7 @@ class Committer:
             }
         )
         try:
-            results = self._locked_commit(outputs, topics, updates, expect, operation)
+            results = self._locked_commit(outputs, topics, updates, expect, operation, metadata_after)
         except FileNotFoundError as error:
             self._metadata.read(lambda txn: _states(txn, topics, {}))
             raise LogError(
@@ -65,6 +66,7 @@ class Committer:
         updates: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None],
         operation: str,
+        metadata_after: MetadataAfter | None,
     ) -> list[AppendResult]:
         directories = [self._directory(topic, partition) for (_, partition), topic in topics.items()]
         writers: dict[PartitionId, PartitionWriter] = {}
@@ -75,6 +77,8 @@ class Committer:
             failpoint(f"log.{operation}.written")
             sync_all([writer.sync for writer in writers.values()])
             failpoint(f"log.{operation}.synced")
+            if metadata_after is not None:
+                updates = {**updates, **metadata_after(position_after(outputs, results))}
             rolled = self._metadata.write(lambda txn: _record(txn, writers, updates, expect))
             failpoint(f"log.{operation}.committed")
             for directory, known in rolled.items():
@@ -110,6 +114,13 @@ class Committer:
 
     def _directory(self, topic: Topic, partition: int) -> Path:
         return partition_directory(self._topics, topic.directory, partition)
+
+
+def position_after(outputs: Sequence[Output], results: Sequence[AppendResult]) -> Position:
+    return Position.after(
+        (output.topic, result.partition, result.first_offset + result.count)
+        for output, result in zip(outputs, results, strict=True)
+    )
 
 
 def _states(

@@ -15,6 +15,7 @@ from potok.log.broker import (
     DEFAULT_SEGMENT_BYTES,
     AppendResult,
     Broker,
+    MetadataAfter,
     PublishedBatch,
     Staged,
     TopicConfig,
@@ -29,7 +30,7 @@ from potok.log.consumer_groups import (
 )
 from potok.log.embedded import catalog, describe, group_metadata, groups
 from potok.log.embedded import metadata_keys as metadata_keys
-from potok.log.embedded.commit import Committer
+from potok.log.embedded.commit import Committer, position_after
 from potok.log.embedded.group_commit import GroupCommit
 from potok.log.embedded.group_membership import EmbeddedMembership
 from potok.log.embedded.maintenance import archived, retention
@@ -37,8 +38,7 @@ from potok.log.embedded.maintenance.maintenance import Upkeep
 from potok.log.embedded.maintenance.verify import CheckedPart, verify_topic
 from potok.log.embedded.metadata import DEFAULT_MAP_BYTES, Metadata, Transaction
 from potok.log.embedded.segments.encode import columns_of, encode, encode_record, normalised
-from potok.log.embedded.segments.read import read_range
-from potok.log.embedded.segments.seek import offset_at
+from potok.log.embedded.segments.read import offset_at, read_range
 from potok.log.embedded.segments.segment import partition_directory, sync_directory
 from potok.log.embedded.segments.staged import StagedFrames, in_memory, stage_frames
 from potok.log.errors import KeylessRecord, TopicExists, TopicNotFound
@@ -47,6 +47,7 @@ from potok.log.partitioner import partition_of, split
 from potok.log.record_limits import keyless, oversized
 from potok.permissions import private_directory
 from potok.records.log_record import LogRecord
+from potok.records.position import Position
 
 DEFAULT_MAX_RECORD_BYTES = 64 << 20
 
@@ -253,11 +254,14 @@ class EmbeddedBroker(Broker):
         metadata_keys: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
+        metadata_after: MetadataAfter | None = None,
     ) -> None:
-        self._committer.commit(cast("Sequence[StagedFrames]", staged), metadata_keys, expect, "publish")
+        frames = cast("Sequence[StagedFrames]", staged)
+        self._committer.commit(frames, metadata_keys, expect, "publish", metadata_after)
 
-    def append_staged(self, staged: Sequence[Staged]) -> None:
-        self._committer.commit(cast("Sequence[StagedFrames]", staged), {}, {}, "append")
+    def append_staged(self, staged: Sequence[Staged]) -> Position:
+        frames = cast("Sequence[StagedFrames]", staged)
+        return position_after(frames, self._committer.commit(frames, {}, {}, "append"))
 
     def get_metadata(self, name: str) -> bytes | None:
         return self._metadata.read(lambda txn: txn.get(metadata_keys.key(name)))

@@ -12,6 +12,7 @@ from potok.log.broker import AppendResult
 from potok.log.kafka.clients import Clients
 from potok.log.kafka.errors import KafkaUnreachable
 from potok.log.kafka.producer_records import Outgoing, outgoing
+from potok.records.position import Position
 
 Part = tuple[str, int, pa.RecordBatch]
 """A topic, a partition, and rows from `normalised`."""
@@ -56,9 +57,22 @@ class Appender:
 
     def append(self, parts: Sequence[Part]) -> list[AppendResult]:
         """Append all parts; durable on all in-sync replicas when it returns."""
+        return [
+            run
+            for topic_partition, offsets in sorted(self._delivered(parts).items())
+            for run in _runs(topic_partition[1], offsets)
+        ]
+
+    def append_parts(self, parts: Sequence[Part]) -> Position:
+        """Append all parts; return the position after them."""
+        delivered = self._delivered(parts)
+        return Position.after((*topic_partition, max(offsets) + 1) for topic_partition, offsets in delivered.items())
+
+    def _delivered(self, parts: Sequence[Part]) -> dict[tuple[str, int], list[int]]:
+        """Append all parts; return the offsets of the records of each partition."""
         expected = sum(len(batch) for _, _, batch in parts)
         if expected == 0:
-            return []
+            return {}
         producer = self._running()
         delivery = Delivery(expected)
         sent = 0
@@ -76,11 +90,7 @@ class Appender:
             raise KafkaUnreachable(self._clients.options.bootstrap, "records were not acknowledged")
         if delivery.error is not None:
             raise self._clients.translated(delivery.error, delivery.failed_topic)
-        return [
-            run
-            for topic_partition, offsets in sorted(delivery.offsets.items())
-            for run in _runs(topic_partition[1], offsets)
-        ]
+        return delivery.offsets
 
     def close(self) -> None:
         with self._lock:

@@ -17,6 +17,7 @@ from potok.log.broker import (
     DEFAULT_SEGMENT_BYTES,
     AppendResult,
     Broker,
+    MetadataAfter,
     PartitionDescription,
     PublishedBatch,
     Staged,
@@ -34,7 +35,7 @@ from potok.log.embedded.segments.encode import columns_of, normalised
 from potok.log.errors import BrokerClosed, MetadataConflict, OffsetOutOfRange
 from potok.log.failpoint import failpoint
 from potok.log.kafka.admin.count import count_records
-from potok.log.kafka.admin.remove import beginning, delete_before
+from potok.log.kafka.admin.topics import beginning, delete_before
 from potok.log.kafka.clients import PATIENCE_S
 from potok.log.kafka.connections import Connections
 from potok.log.kafka.errors import OptionError
@@ -49,6 +50,7 @@ from potok.log.partitioner import split
 from potok.log.ranges import within
 from potok.metadata.metadata_store import MetadataStore
 from potok.records.log_record import LogRecord
+from potok.records.position import Position
 from potok.settings import Settings
 
 DEFAULT_MAX_RECORD_BYTES = 1_000_000
@@ -219,12 +221,15 @@ class KafkaBroker(Broker):
     def unfit(self, topic: str, batch: pa.RecordBatch) -> dict[int, str]:
         return self._kafka.limits.of(topic).unfit(topic, batch, self.max_record_bytes, now_ms())
 
-    def append_staged(self, staged: Sequence[Staged]) -> None:
+    def append_staged(self, staged: Sequence[Staged]) -> Position:
         outputs = cast("Sequence[StagedRows]", staged)
         self._check_partitions(outputs)
-        self._kafka.appender.append([(output.topic, output.partition, output.rows()) for output in outputs])
+        position = self._kafka.appender.append_parts(
+            [(output.topic, output.partition, output.rows()) for output in outputs]
+        )
         for output in outputs:
             output.remove()
+        return position
 
     def publish(
         self,
@@ -232,6 +237,7 @@ class KafkaBroker(Broker):
         metadata_keys: Mapping[str, bytes | None],
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
+        metadata_after: MetadataAfter | None = None,
     ) -> None:
         """Commit Kafka's transaction first, then the metadata.
 
@@ -249,11 +255,14 @@ class KafkaBroker(Broker):
 
         owned()
         self._check_partitions(outputs)
+        position = Position()
         if outputs or batch is not None:
             query = "" if batch is None else batch.query
             transactor = self._kafka.transactor(query, self._life(query) if query else "")
-            transactor.publish(outputs, batch, owned if expect else None)
+            position = transactor.publish(outputs, batch, owned if expect else None)
         failpoint("log.publish.sent")
+        if metadata_after is not None:
+            metadata_keys = {**metadata_keys, **metadata_after(position)}
         self.home.set_metadata(metadata_keys, expect)
         failpoint("log.publish.committed")
         if batch is not None:

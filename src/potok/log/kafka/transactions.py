@@ -17,6 +17,7 @@ from potok.log.kafka.errors import QueryFenced
 from potok.log.kafka.fences import PARTITION, TOPIC, Fence, Fences, fence_of, is_published
 from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.kafka.staged_rows import StagedRows
+from potok.records.position import Position
 from potok.retry_policy import Retry
 
 TIMEOUT_MS = 60_000
@@ -49,8 +50,10 @@ class Transactor:
         self._fence: Fence | None = None
         self._about = ""
 
-    def publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None = None) -> None:
-        """Make the output of a batch visible, unless it is already.
+    def publish(
+        self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None = None
+    ) -> Position:
+        """Make the output of a batch visible, unless it is already. Return the position after it.
 
         With `owned`, the ledger decides who may write: the owner, if fenced by a process that has lost the query,
         fences that one in turn.
@@ -78,11 +81,11 @@ class Transactor:
         with self._lock:
             self._producer = None
 
-    def _publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None) -> None:
+    def _publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None) -> Position:
         producer = self._ready(owned)
         wanted = None if batch is None else fence_of(batch, self._life)
         if wanted is not None and is_published(self._fence, wanted, self._query):
-            return
+            return self._ends_of(staged)
         delivery = Delivery(len(staged) + 1)
         producer.begin_transaction()
         for output in staged:
@@ -104,6 +107,17 @@ class Transactor:
         self._positions.wait_until_visible(
             {topic_partition: max(offsets) for topic_partition, offsets in delivery.offsets.items()}
         )
+        return Position.after(
+            (*topic_partition, max(offsets) + 1)
+            for topic_partition, offsets in delivery.offsets.items()
+            if topic_partition != (TOPIC, PARTITION)
+        )
+
+    def _ends_of(self, staged: Sequence[StagedRows]) -> Position:
+        """Return a position after output that an earlier process has published: the ends of its partitions."""
+        written = {(output.topic, output.partition) for output in staged}
+        ends = self._positions.ends(sorted({topic for topic, _ in written}))
+        return Position.after((topic, partition, ends[topic][partition]) for topic, partition in written)
 
     def _ready(self, owned: Check | None = None) -> Producer:
         """Return the producer, after open transactions of earlier ones have ended, so that the fence is final.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from potok.events.personal.key_store import known_key_store
 from potok.log.broker import Broker
 from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.operator import Operator, Task
@@ -95,7 +96,12 @@ class OperatorFactory:
     def reader(self, node: StreamSource | TableSource) -> SourceReader:
         aligned = any(node.topic in group.topics for group in self.plan.aligned)
         columns = self.plan.columns[node.topic]
-        return SourceReader(node, self.task, self.step(node), columns, self.broker, aligned=aligned)
+        # A replay or a shadow, which runs under another name, reads what the query has written.
+        skips = node.own if isinstance(node, StreamSource) and node.own and node.own.query == self.spec.query else None
+        keys = known_key_store(self.plan.personal_keys)
+        return SourceReader(
+            node, self.task, self.step(node), columns, self.broker, aligned=aligned, skips=skips, keys=keys
+        )
 
     def step(self, node: Node) -> Step:
         """Return the types and traced functions of a step."""

@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from potok.errors import QueryError
+from potok.events.personal.key_store import KeyStore
 from potok.events.read import read_events
 from potok.log.broker import HEADERS, Broker
 from potok.log.record_limits import record_sizes
@@ -23,7 +25,7 @@ from potok.records.formats.registry import format_named
 from potok.records.rows import completed
 from potok.topology.inference.infer import Step
 from potok.topology.nodes import Serde, StreamSource, TableSource
-from potok.topology.nodes.sources import TimeNotion
+from potok.topology.nodes.sources import OwnRecords, TimeNotion
 
 FAR_JUMP_MS = 86_400_000
 """A record that advances the stream time by more than this causes a warning: all later records may be late."""
@@ -54,8 +56,11 @@ class SourceReader(Operator):
         broker: Broker,
         *,
         aligned: bool = False,
+        skips: OwnRecords | None = None,
+        keys: KeyStore | None = None,
     ) -> None:
         super().__init__(node.name, task)
+        self._skips, self._keys = skips, keys
         self._node, self._step, self._columns, self._broker = node, step, columns, broker
         self._by_log_time = aligned and node.timestamps.function is None
         self.stream_times: dict[int, int] = {}
@@ -81,6 +86,8 @@ class SourceReader(Operator):
     def _chunk(self, batch: pa.RecordBatch, input_partition: int, clock: int) -> tuple[Chunk, int]:
         if isinstance(self._node, StreamSource) and self._node.skips_null:
             batch = _with_values(batch)
+        if self._skips is not None:
+            batch = _without(batch, self._skips)
         count = batch.num_rows
         key, key_errors = decode(batch.column("key"), self._node.key, None)
         if isinstance(self._node, StreamSource) and self._node.events is not None:
@@ -115,7 +122,7 @@ class SourceReader(Operator):
         assert isinstance(self._node, StreamSource)
         assert self._node.events is not None
         count = batch.num_rows
-        read = read_events(batch.column("value"), batch.column("headers"), self._node.events)
+        read = read_events(batch.column("value"), batch.column("headers"), self._node.events, self._keys)
         whole = Chunk(
             keys[0],
             [None] * count,
@@ -228,3 +235,14 @@ def _with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the records that have a value."""
     values = batch.column("value")
     return batch.filter(values.is_valid()) if values.null_count else batch
+
+
+def _without(batch: pa.RecordBatch, own: OwnRecords) -> pa.RecordBatch:
+    """Return the records without a header."""
+    headers = batch.column("headers")
+    names, values = pc.list_flatten(headers).flatten()
+    found = pc.fill_null(pc.and_(pc.equal(names, own.header), pc.equal(values, own.value)), False)
+    rows = pc.list_parent_indices(headers).filter(found)
+    keep = np.ones(batch.num_rows, np.bool_)
+    keep[rows.to_numpy()] = False
+    return batch if keep.all() else batch.filter(pa.array(keep))

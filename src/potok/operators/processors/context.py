@@ -55,6 +55,7 @@ class Context:
         self._chunk, self._input_partitions, self._has_timers = chunk, input_partitions, has_timers
         self._channels = {name: number for number, name in enumerate(channels)}
         self._fixed_key = fixed_key
+        self._headers: list[Any] | None = None
         self.processing_time = processing_time_ms
         self.timestamp = self.stream_time = 0
         self.timer = ""
@@ -98,7 +99,9 @@ class Context:
     def headers(self) -> tuple[tuple[str, bytes], ...]:
         if self.row == NO_ROW or self._chunk is None or self._chunk.headers is None:
             return ()
-        return tuple((header["name"], header["value"]) for header in self._chunk.headers[self.row].as_py() or ())
+        if self._headers is None:
+            self._headers = self._chunk.headers.to_pylist()
+        return tuple((header["name"], header["value"]) for header in self._headers[self.row] or ())
 
     def forward(
         self,

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from potok.operators.aggregates.aggregates import change
+from potok.operators.cells.cell_codec import decode_row
 from potok.operators.core.call import python_rows
 from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, headers_of, order_of
 from potok.operators.core.record_order import WIDTH, of_turns
@@ -20,6 +21,7 @@ from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.state.codec import load_state
 from potok.topology.nodes import Process
+from potok.topology.stores import RowStore
 
 Item = tuple[int, Forwarded]
 """What was sent, with the number of the key that it was sent under."""
@@ -34,6 +36,7 @@ class Output:
         self._declared, self._fixed_key = node.key_schema is not None, node.fixed_key
         self._schemas = {MAIN: node.schema} | {number: schema for number, (_, schema) in enumerate(node.channels)}
         self._shown: list[Any] | None = None
+        self._rows = {index for index, (_, store) in enumerate(node.stores) if isinstance(store, RowStore)}
 
     def check(self, item: Forwarded) -> None:
         """Raise if something does not fit the types of its output."""
@@ -74,10 +77,11 @@ class Output:
         rows = [row for row, (work, made) in enumerate(pairs) if work.cells[store] != made.cells[store]]
         if not rows:
             return None
+        load = _row if store in self._rows else _loaded
         return change(
             self._picked_keys(rows),
-            [_loaded(outcomes[row].cells[store]) for row in rows],
-            [_loaded(works[row].cells[store]) for row in rows],
+            [load(outcomes[row].cells[store]) for row in rows],
+            [load(works[row].cells[store]) for row in rows],
             np.array([outcomes[row].timestamp for row in rows], np.int64),
             np.array([outcomes[row].stream_time for row in rows], np.int64),
         )
@@ -96,7 +100,7 @@ class Output:
         )
 
     def _order(self, items: list[Item], timed: npt.NDArray[np.bool_]) -> Ints | None:
-        """None where all was made of records that stand by their positions, as what is made of them does then."""
+        """None where all records derive from records ordered by their positions: then so are these."""
         if self._chunk is not None and self._chunk.order is None and not timed.any():
             return None
         turns, stream_times = (np.array(part, np.int64) for part in zip(*map(_turn, items), strict=True))
@@ -151,6 +155,10 @@ def _turn(item: Item) -> tuple[int, int]:
 
 def _loaded(data: bytes | None) -> Any:
     return None if data is None else load_state(data)
+
+
+def _row(data: bytes | None) -> Any:
+    return None if data is None else decode_row(data)[1]
 
 
 def _picked(column: Ints, rows: npt.NDArray[np.int64]) -> Ints:

@@ -9,9 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from potok.operators.core.call import python_rows
-from potok.operators.core.chunk import Chunk, concat, in_order
+from potok.operators.core.chunk import Chunk, aligned_by, concat, in_order
 from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import SeveralOutputs, Task, all_but
+from potok.operators.core.record_order import by_time
 from potok.operators.exchange.shards import key_column
 from potok.operators.processors.context import MAIN, Context
 from potok.operators.processors.key_timers import Rows, TimerCells
@@ -21,7 +22,7 @@ from potok.operators.processors.stores import open_store
 from potok.records.keys import encode_each_key
 from potok.state.session import StateSession
 from potok.topology.nodes import Process
-from potok.topology.stores import is_readable
+from potok.topology.stores import RowStore, is_readable
 
 
 class ProcessRecords(SeveralOutputs):
@@ -42,10 +43,14 @@ class ProcessRecords(SeveralOutputs):
         self._node, self._key_type, self._session = node, key_type, session
         self._clock_ms, self._input_partitions, self._by_stream_time = clock_ms, input_partitions, by_stream_time
         self._timers = TimerCells(node.name, session) if node.timed else None
-        self._tables = [f"{node.name}/{store}" for store, _ in node.stores]
+        self._tables = [node.cells_of(store) for store, _ in node.stores]
         # Readable stores are outputs after the named ones.
         readable = [index for index, (_, store) in enumerate(node.stores) if is_readable(store)]
         self._readable = dict(enumerate(readable, len(node.channels)))
+        # The rows of a node that is a table are its main output.
+        for index, (_, store) in enumerate(node.stores):
+            if isinstance(store, RowStore):
+                self._readable[MAIN] = index
         self._chunks: list[Chunk] = []
 
     @property
@@ -81,15 +86,19 @@ class ProcessRecords(SeveralOutputs):
         for channel, made in output.chunks(items_of(outcomes) if misfits else items, keys):
             self._send(channel, made)
         for channel, index in self._readable.items():
-            changes = output.changes(index, works, outcomes)
-            if changes is not None:
-                self._send(channel, changes)
+            if self.downstream if channel == MAIN else self.outputs.get(channel):
+                changes = output.changes(index, works, outcomes)
+                if changes is not None:
+                    self._send(channel, changes)
 
     def _grouped(self) -> tuple[Chunk | None, dict[bytes, list[int]]]:
         """Return the records in order, and the numbers of those of each key."""
         if not self._chunks:
             return None, {}
-        chunk = in_order(concat(self._chunks))
+        whole = concat(self._chunks)
+        if self._node.aligns:
+            whole.order = by_time(aligned_by(whole), whole.input_partition, whole.offset)
+        chunk = in_order(whole)
         self._chunks = []
         encoded = encode_each_key(chunk.key)
         keys = encoded.values.to_pylist()

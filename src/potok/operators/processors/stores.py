@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from potok.errors import StateError
+from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.core.call import plain
 from potok.operators.processors.key_timers import instant_ms
 from potok.records.value import Value
-from potok.state.cell_mismatch import reading_cells
+from potok.state.cell import reading_cells
 from potok.state.codec import dump_state, load_state
 from potok.topology.processor import ProcessorContext
-from potok.topology.stores import ListStore, MapStore, Store, ValueStore, WindowStore
+from potok.topology.stores import ListStore, MapStore, RowStore, Store, ValueStore, WindowStore
 
 UNREAD: Any = object()
 """The state of a key that has not been read."""
@@ -121,6 +122,40 @@ class OpenValue(_Cell, ValueStore):
             return self._data
         data = dump_state(plain(self._state))
         return None if data == self._at_first else data
+
+
+class OpenRow(_Cell, RowStore):
+    """A row is stored with the time at which it was set. In-place changes are not stored: rows are replaced."""
+
+    def __init__(self, ctx: ProcessorContext) -> None:
+        super().__init__()
+        self._ctx, self._time, self._changed = ctx, 0, False
+
+    def open(self, data: bytes | None) -> None:
+        super().open(data)
+        self._changed = False
+
+    def _read(self) -> Any:
+        if self._state is UNREAD:
+            self._state = None
+            if self._data is not None:
+                with reading_cells(self.table):
+                    self._time, self._state = decode_row(self._data)
+        return self._state
+
+    def get(self) -> Any:
+        return self._read()
+
+    def set(self, value: Any) -> None:
+        self._state, self._time, self._changed = value, self._ctx.timestamp, True
+
+    def delete(self) -> None:
+        self._state, self._changed = None, True
+
+    def close(self) -> bytes | None:
+        if not self._changed:
+            return self._data
+        return None if self._state is None else encode_row(self._time, plain(self._state))
 
 
 class OpenList(_Cell, ListStore):
@@ -249,6 +284,8 @@ def open_store(declared: Store, ctx: ProcessorContext, clock_ms: int, table: str
 
 def _opened(declared: Store, ctx: ProcessorContext, clock_ms: int) -> Any:
     match declared:
+        case RowStore():
+            return OpenRow(ctx)
         case ValueStore():
             return OpenValue(declared)
         case ListStore():

@@ -5,24 +5,33 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from potok.patterns.sagas.definition import Definition, Message, SagaStep
+from potok.patterns.sagas.definition import Definition, SagaStep
 from potok.patterns.sagas.instance import (
     ABORTED,
     ABORTING,
     COMPLETED,
     ENDED,
+    FORGET,
     RUNNING,
     STUCK,
     Instance,
     Port,
+    add_data,
     begin,
     clear_timer,
+    clear_timers,
+    is_duplicate,
     note,
     set_timer,
 )
+from potok.patterns.sagas.message import Message, MessageNotMade
 
 UNANSWERED = ("waiting", "timed_out")
 """States of a step whose command may have taken effect."""
+
+Data = Mapping[str, Any]
+Step = dict[str, Any]
+"""`state`, `attempt`, and the number of `failures` of a step."""
 
 
 class SagaMachine:
@@ -31,61 +40,77 @@ class SagaMachine:
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
         self._steps = {step.name: step for step in definition.steps}
-        self._last = definition.steps[-1].group
+        self._last = definition.steps[-1].group if definition.steps else 0
 
-    def start(self, data: Mapping[str, Any], port: Port, correlation: str, key: str) -> Instance:
-        """Begin an instance with the data of its first event."""
-        instance = begin(self.definition.name, self.definition.version, data, port, correlation)
-        instance["key"] = key
-        note(instance, port, "started")
-        self._enter(instance, port, 0)
+    def start(self, event: str, data: Data, port: Port, key: str) -> Instance | None:
+        """Begin an instance with an event; return None if the definition ignores an event without an instance."""
+        name, role = self.definition.roles.get(event, ("", ""))
+        missing = self.definition.missing
+        if role != "start" and (missing != "start" or not role):
+            if missing == "ignore" and role:
+                return None
+            raise ValueError(f'"{event}" is for an instance that does not exist in saga "{self.definition.name}"')
+        instance = begin(self.definition.name, self.definition.version, key, data, port)
+        if role == "start":
+            note(instance, port, "started")
+            self._enter(instance, port, 0)
+        else:
+            self._start_at(instance, name, role, data, port)
         return instance
 
-    def start_with(self, event: str, data: Mapping[str, Any], port: Port, correlation: str, key: str) -> Instance:
-        """Begin an instance at the step that an event answers; the steps before it are not part of the instance."""
-        name, role = self.definition.roles[event]
+    def _start_at(self, instance: Instance, name: str, role: str, data: Data, port: Port) -> None:
+        """Begin at the step that an event answers; the steps before it are not part of the instance."""
         if role not in ("ok", "failed"):
-            raise ValueError(f'an instance cannot start with "{event}", which ends a compensation')
-        instance = begin(self.definition.name, self.definition.version, data, port, correlation)
-        instance["key"] = key
+            raise ValueError(f'an instance cannot start with "{port.event}", which ends a compensation')
         group = self._steps[name].group
-        note(instance, port, "started", name)
+        instance["began"], instance["group"] = False, group
         for step in self.definition.steps:
             if step.group < group:
                 instance["steps"][step.name] = {"state": "skipped", "attempt": 0}
-        instance["group"] = group
         for step in self._group(group):
             instance["steps"][step.name] = {"state": "waiting", "attempt": 1}
             if step.name != name:
                 self._command(instance, port, step, 1)
-        self.event(instance, event, data, port)
-        return instance
+        self._answer(instance, name, role, data, port)
 
-    def event(self, instance: Instance, event: str, data: Mapping[str, Any], port: Port) -> bool:
-        """Take an event; return whether it changed anything: a duplicate and a straggler do not."""
+    def event(self, instance: Instance, event: str, data: Data, port: Port) -> None:
+        """Take an event. A duplicate changes nothing; a straggler is only noted."""
         if event not in self.definition.roles:
             text = f'"{event}" is not an event of version {self.definition.version} of saga "{self.definition.name}"'
             raise ValueError(text)
+        if is_duplicate(instance, port):
+            return
         name, role = self.definition.roles[event]
-        step = self._steps.get(name)
-        if step is None:
-            return self._ended_by(instance, role, port)
+        if role == "start":
+            self._started_again(instance, data, port)
+        else:
+            self._answer(instance, name, role, data, port)
+
+    def _started_again(self, instance: Instance, data: Data, port: Port) -> None:
+        """Take the first event of an instance that another event has begun; otherwise it is not taken again."""
+        if instance["began"]:
+            note(instance, port, "exists already")
+            return
+        note(instance, port, "started")
+        instance["began"] = True
+        for field, value in data.items():
+            if instance["data"].get(field) is None:
+                instance["data"][field] = value
+        for name, known in instance["steps"].items():
+            if known["state"] == "stuck":
+                self._resume(instance, port, "retry", self._steps[name], known)
+
+    def _answer(self, instance: Instance, name: str, role: str, data: Data, port: Port) -> None:
         known = instance["steps"].get(name)
         if known is None:
-            if not self.definition.watches:
-                raise ValueError(f'"{event}" answers step "{name}", which has not begun')
-            known = instance["steps"][name] = {"state": "waiting", "attempt": 1}
-        took = getattr(self, f"_{role}")(instance, step, known, port, data)
-        return bool(took)
+            raise ValueError(f'"{port.event}" answers step "{name}", which has not begun')
+        take = {"ok": self._ok, "failed": self._failed, "undone": self._undone, "undo_failed": self._undo_failed}[role]
+        take(instance, self._steps[name], known, port, data)
 
     def timer(self, instance: Instance, name: str, port: Port) -> None:
         """Take a timer that is due; one that was cancelled does not come here."""
         instance["timers"].pop(name, None)
         kind, _, of = name.partition(":")
-        if not of:
-            note(instance, port, "timed out")
-            self._abort(instance, port, "the saga timed out")
-            return
         step, known = self._steps[of], instance["steps"][of]
         if kind == "retry":
             self._command(instance, port, step, known["attempt"] + 1)
@@ -96,60 +121,68 @@ class SagaMachine:
             self._undo_again(instance, port, step, known, f'the compensation of step "{of}" timed out')
         else:
             note(instance, port, "timed out", of)
-            known["state"] = "timed_out"
-            if self._past_pivot(instance):
-                self._again(instance, port, step, known, f'step "{of}" timed out')
-            else:
-                self._abort(instance, port, f'step "{of}" timed out')
+            self._timed_out(instance, port, step, known)
+
+    def _timed_out(self, instance: Instance, port: Port, step: SagaStep, known: Step) -> None:
+        known["state"], reason = "timed_out", f'step "{step.name}" timed out'
+        if self._past_pivot(instance):
+            self._again(instance, port, step, known, reason)
+        else:
+            self._abort(instance, port, reason)
 
     def control(self, instance: Instance, action: str, port: Port) -> None:
         """Do what an operator says: `retry`, `skip` or `abort`."""
+        if is_duplicate(instance, port):
+            return
         state = instance["state"]
         if state in ENDED:
             raise ValueError(f"the saga is {state}")
-        note(instance, port, f"{action} by an operator")
         if action == "abort":
+            if self._past_pivot(instance) and not instance["undo"]:
+                raise ValueError("the saga is past its pivot and cannot be aborted; retry or skip the step")
+            note(instance, port, "abort by an operator")
             self._abort_by_operator(instance, port)
             return
         if state != STUCK:
-            raise ValueError(f"the saga is {state}; only a stuck one can be told to {action}")
+            raise ValueError(f"the saga is {state}; only a stuck saga accepts {action}")
+        note(instance, port, f"{action} by an operator")
+        if "ending" in instance:
+            self._end(instance, port, instance["ending"], emits=action == "retry")
+            return
         for name in [name for name, one in instance["steps"].items() if one["state"] in ("stuck", "undo_stuck")]:
             self._resume(instance, port, action, self._steps[name], instance["steps"][name])
 
-    def _resume(self, instance: Instance, port: Port, action: str, step: SagaStep, known: dict[str, Any]) -> None:
+    def _resume(self, instance: Instance, port: Port, action: str, step: SagaStep, known: Step) -> None:
         backwards = known["state"] == "undo_stuck"
         instance["state"], instance["reason"] = ABORTING if backwards else RUNNING, None
         known["failures"] = 0
         if action == "retry":
             (self._undo_command if backwards else self._command)(instance, port, step, known["attempt"] + 1)
-            return
-        known["state"] = "undo_skipped" if backwards else "skipped"
-        if backwards:
-            self._next_compensation(instance, port)
         else:
+            known["state"] = "undo_skipped" if backwards else "skipped"
+        if backwards and instance["state"] == ABORTING:
+            self._next_compensation(instance, port)
+        elif instance["state"] == RUNNING:
             self._advance(instance, port)
 
     def _abort_by_operator(self, instance: Instance, port: Port) -> None:
-        if instance["state"] == RUNNING or (instance["state"] == STUCK and not instance["undo"]):
+        ending = instance.pop("ending", None)
+        if not instance["undo"] and ending != ABORTED:
             self._abort(instance, port, "aborted by an operator")
             return
         # What is still to be compensated is given up.
         for name in instance["undo"]:
             instance["steps"][name]["state"] = "undo_skipped"
-            self._clear(instance, port, name)
         instance["undo"] = []
-        self._end(instance, port, ABORTED)
+        clear_timers(instance, port)
+        self._end(instance, port, ABORTED, emits=ending is None)
 
-    def _ok(
-        self, instance: Instance, step: SagaStep, known: dict[str, Any], port: Port, data: Mapping[str, Any]
-    ) -> bool:
+    def _ok(self, instance: Instance, step: SagaStep, known: Step, port: Port, data: Data) -> None:
         if known["state"] not in ("waiting", "retrying", "stuck") or instance["state"] not in (RUNNING, STUCK):
-            if known["state"] == "done":
-                return False
             note(instance, port, "answered late", step.name)
-            return False
+            return
         self._clear(instance, port, step.name)
-        instance["data"].update(data)
+        add_data(instance, data)
         known["state"] = "done"
         instance["done"].append(step.name)
         note(instance, port, "done", step.name)
@@ -157,57 +190,37 @@ class SagaMachine:
             instance["state"], instance["reason"] = RUNNING, None
         if instance["state"] == RUNNING:
             self._advance(instance, port)
-        return True
 
-    def _failed(
-        self, instance: Instance, step: SagaStep, known: dict[str, Any], port: Port, data: Mapping[str, Any]
-    ) -> bool:
+    def _failed(self, instance: Instance, step: SagaStep, known: Step, port: Port, data: Data) -> None:
         if known["state"] != "waiting" or instance["state"] not in (RUNNING, STUCK):
-            if known["state"] == "timed_out" or (known["state"] == "waiting" and instance["state"] == ABORTING):
-                note(instance, port, "failed late", step.name)
-            return False
+            note(instance, port, "failed late", step.name)
+            return
         self._clear(instance, port, step.name)
-        instance["data"].update(data)
+        add_data(instance, data)
         note(instance, port, "failed", step.name, attempt=known["attempt"])
         self._again(instance, port, step, known, f'step "{step.name}" failed')
-        return True
 
-    def _undone(
-        self, instance: Instance, step: SagaStep, known: dict[str, Any], port: Port, data: Mapping[str, Any]
-    ) -> bool:
-        watched = self.definition.watches and known["state"] not in ("undone",)
-        if known["state"] not in ("undoing", "undo_retrying", "undo_stuck") and not watched:
-            return False
+    def _undone(self, instance: Instance, step: SagaStep, known: Step, port: Port, data: Data) -> None:
+        if known["state"] not in ("undoing", "undo_retrying", "undo_stuck"):
+            note(instance, port, "compensated late", step.name)
+            return
         self._clear(instance, port, step.name)
+        add_data(instance, data)
         known["state"] = "undone"
         note(instance, port, "undone", step.name)
-        if watched and instance["state"] == RUNNING:
-            self._abort(instance, port, f'step "{step.name}" was compensated')
-            return True
         if instance["state"] == STUCK:
-            instance["state"], instance["reason"] = ABORTING, None
+            instance["state"] = ABORTING
         if instance["state"] == ABORTING:
             self._next_compensation(instance, port)
-        return True
 
-    def _undo_failed(
-        self, instance: Instance, step: SagaStep, known: dict[str, Any], port: Port, data: Mapping[str, Any]
-    ) -> bool:
+    def _undo_failed(self, instance: Instance, step: SagaStep, known: Step, port: Port, data: Data) -> None:
         if known["state"] != "undoing":
-            return False
+            note(instance, port, "compensation failed late", step.name)
+            return
         self._clear(instance, port, step.name)
+        add_data(instance, data)
         note(instance, port, "compensation failed", step.name, attempt=known["attempt"])
         self._undo_again(instance, port, step, known, f'the compensation of step "{step.name}" failed')
-        return True
-
-    def _ended_by(self, instance: Instance, role: str, port: Port) -> bool:
-        """Take the event that ends a saga which others run; one that starts a saga is a duplicate."""
-        if role == "start" or instance["state"] in ENDED:
-            return False
-        for name in list(instance["timers"]):
-            clear_timer(instance, port, name)
-        self._end(instance, port, role)
-        return True
 
     def _enter(self, instance: Instance, port: Port, group: int) -> None:
         instance["group"] = group
@@ -223,21 +236,33 @@ class SagaMachine:
             for step in self._group(instance["group"])
         ):
             if instance["group"] == self._last:
-                if not self.definition.waits_for_end:
-                    self._end(instance, port, COMPLETED)
+                self._finish(instance, port, COMPLETED)
                 return
             self._enter(instance, port, instance["group"] + 1)
 
     def _command(self, instance: Instance, port: Port, step: SagaStep, attempt: int) -> None:
         known = instance["steps"][step.name]
-        known["state"], known["attempt"] = "waiting", attempt
+        known["attempt"] = attempt
         if step.send is not None:
-            port.send(step.send.type, step.send.make(instance["data"]), self._key(instance, step.name, attempt))
+            data = self._made(instance, port, step.send)
+            if data is None:
+                known["state"] = "stuck"
+                return
+            port.send(step.send.type, data, self._key(instance, step.name, attempt))
             note(instance, port, "sent", step.name, command=step.send.type, attempt=attempt)
+        known["state"] = "waiting"
         if step.timeout_ms is not None:
             set_timer(instance, port, f"timeout:{step.name}", step.timeout_ms)
 
-    def _again(self, instance: Instance, port: Port, step: SagaStep, known: dict[str, Any], reason: str) -> None:
+    def _made(self, instance: Instance, port: Port, message: Message) -> dict[str, Any] | None:
+        """Return the fields of a message. If the data of the instance does not make it, the instance is stuck."""
+        try:
+            return message.make(instance["data"])
+        except MessageNotMade as error:
+            self._stuck(instance, port, str(error))
+            return None
+
+    def _again(self, instance: Instance, port: Port, step: SagaStep, known: Step, reason: str) -> None:
         """Send a command again if the step has retries left; otherwise abort, or wait for an operator."""
         known["failures"] = known.get("failures", 0) + 1
         if known["failures"] <= step.retry.times:
@@ -257,25 +282,23 @@ class SagaMachine:
         """Compensate what was done, and what was not answered, in reverse order."""
         instance["state"], instance["reason"] = ABORTING, reason
         note(instance, port, "aborting", reason=reason)
-        for name in list(instance["timers"]):
-            clear_timer(instance, port, name)
+        clear_timers(instance, port)
+        steps = instance["steps"]
+        for known in steps.values():
+            if known["state"] in ("retrying", "stuck"):
+                known["state"] = "failed"
+        instance["undo"] = self._to_compensate(instance)
+        for name in instance["undo"]:
+            steps[name]["failures"] = steps[name]["attempt"] = 0
+        self._next_compensation(instance, port)
+
+    def _to_compensate(self, instance: Instance) -> list[str]:
         steps = instance["steps"]
         unanswered = [
             step.name for step in self.definition.steps if steps.get(step.name, {}).get("state") in UNANSWERED
         ]
-        if self.definition.watches:
-            unanswered = []
-        undo = [name for name in [*instance["done"], *unanswered] if steps[name]["state"] != "undone"]
-        instance["undo"] = [name for name in undo if self._compensates(self._steps[name])]
-        for name, known in steps.items():
-            if known["state"] == "retrying":
-                known["state"] = "failed"
-            if name in instance["undo"]:
-                known["failures"] = known["attempt"] = 0
-        self._next_compensation(instance, port)
-
-    def _compensates(self, step: SagaStep) -> bool:
-        return step.undo is not None or (self.definition.watches and step.waits_for_undone)
+        done = [name for name in instance["done"] if steps[name]["state"] == "done"]
+        return [name for name in [*done, *unanswered] if self._steps[name].undo is not None]
 
     def _next_compensation(self, instance: Instance, port: Port) -> None:
         """Compensate the next step; one at a time if its end is announced by an event."""
@@ -283,27 +306,32 @@ class SagaMachine:
         while undo:
             known = instance["steps"][undo[-1]]
             if known["state"] not in ("undone", "undo_skipped"):
-                if known["state"] in ("undoing", "undo_retrying"):
+                if known["state"] in ("undoing", "undo_retrying", "undo_stuck"):
                     return
                 self._undo_command(instance, port, self._steps[undo[-1]], known["attempt"] + 1)
-                if known["state"] == "undoing":
+                if known["state"] != "undone":
                     return
             undo.pop()
-        if not self.definition.waits_for_end:
-            self._end(instance, port, ABORTED)
+        self._finish(instance, port, ABORTED)
 
     def _undo_command(self, instance: Instance, port: Port, step: SagaStep, attempt: int) -> None:
         known = instance["steps"][step.name]
         known["attempt"] = attempt
         if step.undo is not None:
-            key = self._key(instance, f"{step.name}.undo", attempt)
-            port.send(step.undo.type, step.undo.make(instance["data"]), key)
+            data = self._made(instance, port, step.undo)
+            if data is None:
+                known["state"] = "undo_stuck"
+                return
+            port.send(step.undo.type, data, self._key(instance, f"{step.name}.undo", attempt))
             note(instance, port, "compensating", step.name, command=step.undo.type, attempt=attempt)
-        known["state"] = "undoing" if step.waits_for_undone else "undone"
-        if step.waits_for_undone and step.timeout_ms is not None:
+        if not step.waits_for_undone:
+            known["state"] = "undone"
+            return
+        known["state"] = "undoing"
+        if step.timeout_ms is not None:
             set_timer(instance, port, f"undo_timeout:{step.name}", step.timeout_ms)
 
-    def _undo_again(self, instance: Instance, port: Port, step: SagaStep, known: dict[str, Any], reason: str) -> None:
+    def _undo_again(self, instance: Instance, port: Port, step: SagaStep, known: Step, reason: str) -> None:
         known["failures"] = known.get("failures", 0) + 1
         if known["failures"] <= step.retry.times:
             known["state"] = "undo_retrying"
@@ -318,20 +346,34 @@ class SagaMachine:
     def _stuck(self, instance: Instance, port: Port, reason: str) -> None:
         instance["state"], instance["reason"] = STUCK, reason
         note(instance, port, "stuck", reason=reason)
-        self._emit(instance, port, STUCK)
-        port.stuck(f'saga "{self.definition.name}" is stuck: {reason}')
-
-    def _end(self, instance: Instance, port: Port, state: str) -> None:
-        instance["state"] = state
-        note(instance, port, state)
-        self._emit(instance, port, state)
-        if self.definition.keep_ms is not None:
-            port.schedule("forget", self.definition.keep_ms)
-
-    def _emit(self, instance: Instance, port: Port, state: str) -> None:
-        message: Message | None = self.definition.emits.get(state)
+        message = self.definition.emits.get(STUCK)
         if message is not None:
-            port.emit(message.type, message.make(instance["data"]), self._key(instance, state, 1))
+            number = instance["stuck_times"] = instance.get("stuck_times", 0) + 1
+            try:
+                port.emit(message.type, message.make(instance["data"]), self._key(instance, STUCK, number))
+            except MessageNotMade as error:
+                reason = f"{reason}; {error}"
+        port.report(f'saga "{self.definition.name}" is stuck: {reason}')
+
+    def _finish(self, instance: Instance, port: Port, state: str) -> None:
+        """End an instance whose steps are all done, or all compensated."""
+        self._end(instance, port, state)
+
+    def _end(self, instance: Instance, port: Port, state: str, *, emits: bool = True) -> None:
+        message = self.definition.emits.get(state)
+        if emits and message is not None:
+            instance["ending"] = state
+            data = self._made(instance, port, message)
+            if data is None:
+                return
+            port.emit(message.type, data, self._key(instance, state, 1))
+        instance.pop("ending", None)
+        instance["state"] = state
+        if state == COMPLETED:
+            instance["reason"] = None
+        note(instance, port, state)
+        if self.definition.keep_ms is not None:
+            port.schedule(FORGET, max(1, self.definition.keep_ms))
 
     def _key(self, instance: Instance, step: str, attempt: int) -> str:
         return f"{self.definition.name}/{instance['key']}/{step}/{attempt}"

@@ -18,6 +18,7 @@ from potok.records.declared_class import is_plain
 from potok.records.schemas.arrow_types import schema_of_arrow
 from potok.records.schemas.column_types import DECIMAL, TIME, TIMESTAMP
 from potok.records.schemas.defaults import checked_default
+from potok.records.schemas.personal import split_personal
 from potok.records.schemas.schema import NO_DEFAULT, Field, Schema
 
 _SCALARS: dict[object, pa.DataType] = {
@@ -123,15 +124,17 @@ def _struct(model: Any, above: tuple[object, ...]) -> Schema:
     defaults = _defaults(model) if dataclasses.is_dataclass(model) else dict.fromkeys(hints, NO_DEFAULT)
     fields = []
     for name, default in defaults.items():
-        declared, optional = _split_optional(hints[name])
+        bare, subject = split_personal(hints[name])
+        declared, optional = _split_optional(bare)
         schema = _schema(declared, f'field "{name}" of {model.__name__}', (*above, model))
-        nullable = optional or name in missing_allowed
+        # The data of a person who was forgotten is null.
+        nullable = optional or name in missing_allowed or bool(subject)
         # A default of None only says that the field may be missing, which nullable already implies.
         if default is None:
             default, nullable = NO_DEFAULT, True
         if default is not NO_DEFAULT:
             default = checked_default(name, schema, default, Reading.PYTHON)
-        fields.append(Field(name, schema, nullable, default))
+        fields.append(Field(name, schema, nullable, default, subject))
     of_class: Any = model if dataclasses.is_dataclass(model) and is_plain(model) else None
     return Schema.struct(fields, of_class)
 

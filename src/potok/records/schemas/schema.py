@@ -43,6 +43,8 @@ class Field:
     schema: Schema
     nullable: bool = True
     default: Any = dataclasses.field(default=NO_DEFAULT, hash=False)
+    subject: str = ""
+    """The field that names the person whose data this is; empty for what is not personal."""
 
     @property
     def type(self) -> pa.DataType:

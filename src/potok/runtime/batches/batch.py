@@ -18,6 +18,7 @@ from potok.operators.core.batch_spec import BatchSpec, BatchTooLarge, Range
 from potok.operators.core.dead_letters import InputPartition
 from potok.operators.core.task_report import Report
 from potok.operators.windows.expiry import NEVER
+from potok.records.position import Position
 from potok.runtime.batches.assignment import balance
 from potok.runtime.batches.executor import Executor, Part
 from potok.runtime.batches.reachability import on_one_machine
@@ -30,8 +31,9 @@ from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.progress import QueryMetrics, Totals
 from potok.state.entry import Entry, metadata_key_of
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
+from potok.state.output_history import OutputHistory
 from potok.topology.execution_plan import Plan
 from potok.topology.nodes import Aggregate, Deliver, Node, Session
 
@@ -69,6 +71,8 @@ class BatchRunner:
     _careful: frozenset[str] = frozenset()
     _deliveries: Deliveries = field(init=False)
     _durable_intent: bool = False
+    _outputs: OutputHistory = field(init=False)
+    _next_outputs: OutputHistory = field(init=False)
 
     def __post_init__(self) -> None:
         self.plan_bytes = cloudpickle.dumps(self.plan)
@@ -76,6 +80,8 @@ class BatchRunner:
         self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry)
         before_commit = any(node.guarantee.before_commit for node in self.plan.topology.of_type(Deliver))
         self._durable_intent = before_commit or not self.broker.commits_together
+        outputs = self.broker.get_metadata(metadata_key_of(self.name, "outputs"))
+        self._outputs = self._next_outputs = OutputHistory.of_bytes(outputs)
 
     @property
     def name(self) -> str:
@@ -116,8 +122,18 @@ class BatchRunner:
         """Deliver output that must be visible when the batch is committed."""
         self._deliveries.before_commit(spec, report)
 
+    def metadata_after(self, entry: Entry, position: Position) -> dict[str, bytes | None]:
+        """Return the metadata key that depends on the position after the output of a batch."""
+        topics = self.plan.topology.sink_topics
+        if not topics:
+            return {}
+        written = (position | self._deliveries.written).within(topics)
+        self._next_outputs = self._outputs.after(entry.batch, entry.offsets.topics, written)
+        return {metadata_key_of(self.name, "outputs"): self._next_outputs.to_bytes()}
+
     def finish(self, spec: BatchSpec, report: Report) -> None:
         """Deliver output that follows the commit, and remove the staged files."""
+        self._outputs = self._next_outputs
         # Too late for the progress of this batch: they are counted with the next one.
         self.metrics.totals.dead_letters += self._deliveries.after_commit(spec, report)
         spec.clear_staging()

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from potok.errors import PotokError
-from potok.log.broker import Broker
+from potok.log.broker import Broker, MetadataAfter
 from potok.log.failpoint import failpoint
 from potok.operators.aggregates.pre_aggregate import AggregateOverflow
 from potok.operators.core.batch_spec import BatchSpec, BatchTooLarge
 from potok.operators.core.dead_letters import ReasonCounts
 from potok.operators.core.task_report import Report
+from potok.records.position import Position
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor, Outcome
 from potok.runtime.batches.failure_cause import JVM_GONE, cause_of
@@ -174,7 +175,7 @@ class JointBatch:
             runner.deliver(attempt.spec, attempt.report)
             entry = runner.next_entry(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
             attempt.entry, attempt.metadata_keys = entry
-        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
+        except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it
             self._fail(attempt, error)
             return False
         return True
@@ -192,7 +193,7 @@ class JointBatch:
                 expect |= ledger.before
             failpoint("ledger.before")
             try:
-                self.broker.publish(staged, metadata_keys, expect)
+                self.broker.publish(staged, metadata_keys, expect, metadata_after=_metadata_after(attempts))
             except PotokError as error:
                 if all(attempt.runner.ledger.holds(attempt.entry) for attempt in attempts):
                     # The transaction was committed, and its response was lost.
@@ -224,7 +225,8 @@ class JointBatch:
     def _commit_each(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
             try:
-                attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.metadata_keys)
+                after = _metadata_after([attempt])
+                attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.metadata_keys, after)
             except PotokError as error:
                 self._fail(attempt, error)
                 continue
@@ -234,8 +236,18 @@ class JointBatch:
         self.committed[attempt.name], self.reports[attempt.name] = attempt.changed(), attempt.report
         try:
             attempt.runner.finish(attempt.spec, attempt.report)
-        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
+        except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it
             self.failed[attempt.name] = error
+
+
+def _metadata_after(attempts: Sequence[Attempt]) -> MetadataAfter:
+    def after(position: Position) -> dict[str, bytes | None]:
+        changed: dict[str, bytes | None] = {}
+        for attempt in attempts:
+            changed |= attempt.runner.metadata_after(attempt.entry, position)
+        return changed
+
+    return after
 
 
 def run_batch(runner: BatchRunner, end: Offsets) -> Report | None:

@@ -19,6 +19,7 @@ from potok.operators.core.dead_letters import DeadLetters, Reason, add_reason_co
 from potok.operators.core.task_report import Report
 from potok.operators.sinks.external_sink import rows_of
 from potok.operators.sinks.staged_output import Outgoing
+from potok.records.position import Position
 from potok.runtime.batches.original import originals
 from potok.runtime.output.dead_letters import stage_dead_letters
 from potok.sinks.guarantee import Guarantee
@@ -34,6 +35,8 @@ class Deliveries:
 
     broker: Broker
     dead_letter_topic: str
+    written: Position = field(default_factory=Position)
+    """The position after all output to topics outside the commit."""
     _sinks: list[tuple[Deliver, SinkWriter | PartWriter]] = field(default_factory=list)
 
     @classmethod
@@ -79,7 +82,7 @@ class Deliveries:
     def _append(self, report: Report, guarantee: Guarantee) -> None:
         staged = report.unfenced.get(guarantee)
         if staged:
-            self.broker.append_staged(staged)
+            self.written |= self.broker.append_staged(staged)
 
     def _deliver(self, spec: BatchSpec, report: Report, *, early: bool) -> DeadLetters:
         dead_letters = DeadLetters(spec.input_partitions, partial(originals, self.broker), spec.processing_time_ms)

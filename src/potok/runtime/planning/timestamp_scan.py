@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from potok.events.personal.key_store import known_key_store
 from potok.log.broker import Broker
 from potok.operators.core.chunk import Chunk, Ints
 from potok.operators.core.dead_letters import DeadLetters, InputPartition
@@ -62,7 +63,8 @@ class TimestampScan:
         input_partition = InputPartition(self.node.topic, self.partition)
         task = Task(DeadLetters([input_partition], partial(originals, self.broker), 0))
         columns = self.plan.columns[self.node.topic]
-        reader = SourceReader(self.node, task, self.plan.inferred[self.node], columns, self.broker)
+        keys = known_key_store(self.plan.personal_keys)
+        reader = SourceReader(self.node, task, self.plan.inferred[self.node], columns, self.broker, keys=keys)
         seen: list[Chunk] = []
         reader.downstream.append(_Collect(seen))
         for batch in self.broker.read(self.node.topic, self.partition, self.end, end):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from potok.log.broker import Broker, PublishedBatch, Staged
+from potok.log.broker import Broker, MetadataAfter, PublishedBatch, Staged
 from potok.log.errors import MetadataConflict
 from potok.log.failpoint import failpoint
 from potok.runtime.queries.lock import QueryTakenOver, this_process
@@ -78,12 +78,18 @@ class Ledger:
         """End the epoch. It is clean unless a batch was started, whose cells do not count."""
         self._set(replace(self.entry, clean=self.entry.intended is None), metadata_keys)
 
-    def commit(self, entry: Entry, staged: Sequence[Staged], metadata_keys: Mapping[str, bytes | None]) -> None:
+    def commit(
+        self,
+        entry: Entry,
+        staged: Sequence[Staged],
+        metadata_keys: Mapping[str, bytes | None],
+        metadata_after: MetadataAfter | None = None,
+    ) -> None:
         """Commit a batch: its output, its metadata keys and the ledger in one transaction."""
         failpoint("ledger.before")
         batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics)
         try:
-            self._broker.publish(staged, {**metadata_keys, **self.after(entry)}, self.before, batch)
+            self._broker.publish(staged, {**metadata_keys, **self.after(entry)}, self.before, batch, metadata_after)
         except MetadataConflict:
             self.check_owner()
             if not self.holds(entry):

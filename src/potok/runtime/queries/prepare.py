@@ -6,7 +6,7 @@ import json
 import os
 import pickle
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -18,6 +18,7 @@ from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.runtime.planning.start_offsets import OnLost, Positions, check_topics, protect, starting_offsets
 from potok.runtime.planning.table_loading import gate_mark, gates_of
+from potok.runtime.queries.checked_key_store import checked_key_store
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryLock
@@ -26,8 +27,8 @@ from potok.settings import Settings
 from potok.snapshots.layout import layouts_of
 from potok.snapshots.state_location import chosen_state, encoded_location
 from potok.state.entry import metadata_key_of
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
 from potok.state.store import StateMissing
 from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
 from potok.topology.describe import description_of
@@ -89,6 +90,7 @@ def prepare(
         make_topics(topology, broker)
         ledger = Ledger(broker, topology.name)
         plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
+        plan = replace(plan, personal_keys=checked_key_store(topology, broker, settings.personal_keys))
         check_topics(broker, topology.name, topology.source_topics, ledger.entry)
         metrics = QueryMetrics(
             topology.name, totals=Totals.of_progress(broker.get_metadata(metadata_key_of(topology.name, "progress")))
@@ -112,6 +114,9 @@ def make_topics(topology: Topology, broker: Broker) -> None:
     for topic in topology.source_topics:
         asked = [source.partitions for source in topology.of_type(StreamSource) if source.topic == topic]
         broker.create_topic(topic, next((count for count in asked if count), 1), exist_ok=True)
+    for source in topology.of_type(StreamSource):
+        if source.permanent and broker.describe_topic(source.topic).config.compacted:
+            raise CompactedEvents(source)
     for sink in topology.of_type(Sink):
         if not broker.has_topic(sink.topic):
             feeding = max(broker.partitions(topic) for topic in topology.upstream_topics(sink))
@@ -132,6 +137,17 @@ def _drop_orphans(plan: Plan, state: StateLocation) -> None:
         store = state.store(shard)
         store.drop_tables_except(kept, stores)
         store.close()
+
+
+class CompactedEvents(TopologyError):
+    """A topic of events that is compacted: the state is the sum of all events of a key, not the last one."""
+
+    def __init__(self, source: StreamSource) -> None:
+        super().__init__(
+            f'topic "{source.topic}" is compacted, so an aggregate would lose all but its last event',
+            hint="copy it to a topic that is not compacted, and name that one: @potok.aggregate(..., events=...)",
+            at=source.at,
+        )
 
 
 class NotPicklable(TopologyError):
@@ -178,7 +194,7 @@ def _begin(
     changes: dict[str, Any] = {
         "shards": plan.shards,
         "topic_ids": topic_ids,
-        "offsets": Offsets(positions, offsets.tick, offsets.idle),
+        "offsets": Offsets(positions, offsets.empty_batches, offsets.idle),
     }
     failpoint("epoch.before")
     # Before the first batch: if it is interrupted, it is read again, and must find the same records.

@@ -33,6 +33,17 @@ OPEN_PATHS = frozenset({"/healthcheck", "/info"})
 SLOWEST = 16 << 10
 """Minimum bytes per second of a body; a slower one must arrive within the response timeout."""
 
+_ALLOWED = (
+    "Authorization",
+    "Content-Type",
+    "Idempotency-Key",
+    "If-Match",
+    "If-None-Match",
+    "Last-Event-ID",
+    "Potok-Wait-For",
+    "Prefer",
+)
+
 STREAMED = "/inserts-stream"
 """A path with an endless body; each line is measured separately."""
 
@@ -197,7 +208,7 @@ def _preflight(origin: str) -> Response:
         headers={
             "Access-Control-Allow-Origin": origin,
             "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
-            "Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, Last-Event-ID",
+            "Access-Control-Allow-Headers": ", ".join(_ALLOWED),
             "Access-Control-Max-Age": "600",
             "Vary": "Origin",
         },
@@ -209,6 +220,7 @@ def _allowing(origin: str, send: Send) -> Send:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers["Access-Control-Allow-Origin"] = origin
+            headers["Access-Control-Expose-Headers"] = "ETag, Location, Potok-Position"
             headers.add_vary_header("Origin")
         await send(message)
 

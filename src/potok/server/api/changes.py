@@ -16,6 +16,7 @@ from potok.server.access.guard import caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import READ
 from potok.server.api.feeds import Event, Feed, positions_of
+from potok.server.api.saga_feed import SagaFeed
 from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
@@ -32,12 +33,12 @@ from potok.statements.query_tables import QueryTables
 
 router = APIRouter(tags=["changes"])
 
-AnyFeed = Feed | SnapshotFeed
+AnyFeed = Feed | SnapshotFeed | SagaFeed
 
-_ID = Header(None, alias="Last-Event-ID", description="Resume after this event.")
-_SAME_ID = "The same as the header, for clients that cannot send one."
-_FROM = Query("now", alias="from", description="`now` or `beginning`, if no event is given.")
-_EVENTS: dict[int | str, dict[str, Any]] = {
+EVENT_ID = Header(None, alias="Last-Event-ID", description="Resume after this event.")
+SAME_ID = "The same as the header, for clients that cannot send one."
+FROM = Query("now", alias="from", description="`now` or `beginning`, if no event is given.")
+EVENTS: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}, "description": "One event per record."},
     **BAD,
     **NOT_THERE,
@@ -56,33 +57,39 @@ async def streams(request: Request) -> Response:
     return answer({"streams": found})
 
 
-@router.get("/streams/{name}", summary="Follow the records of a stream", responses=_EVENTS, response_model=None)
+@router.get("/streams/{name}", summary="Follow the records of a stream", responses=EVENTS, response_model=None)
 async def stream(
     request: Request,
     name: str,
-    last_event_id: str | None = _ID,
-    last: str | None = Query(None, alias="last_event_id", description=_SAME_ID),
-    begin: str = _FROM,
+    last_event_id: str | None = EVENT_ID,
+    last: str | None = Query(None, alias="last_event_id", description=SAME_ID),
+    begin: str = FROM,
 ) -> Response:
-    return await _sse(request, name, last_event_id or last, begin, is_table=False)
+    return await _followed_source(request, name, last_event_id or last, begin, is_table=False)
 
 
-@router.get("/tables/{name}/changes", summary="Follow the changes of a table", responses=_EVENTS, response_model=None)
+@router.get("/tables/{name}/changes", summary="Follow the changes of a table", responses=EVENTS, response_model=None)
 async def changes(
     request: Request,
     name: str,
-    last_event_id: str | None = _ID,
-    last: str | None = Query(None, alias="last_event_id", description=_SAME_ID),
-    begin: str = _FROM,
+    last_event_id: str | None = EVENT_ID,
+    last: str | None = Query(None, alias="last_event_id", description=SAME_ID),
+    begin: str = FROM,
 ) -> Response:
     """Follow the changes of a table; `row` is null if the row was deleted."""
-    return await _sse(request, name, last_event_id or last, begin, is_table=True)
+    return await _followed_source(request, name, last_event_id or last, begin, is_table=True)
 
 
-async def _sse(request: Request, name: str, last_id: str | None, begin: str, *, is_table: bool) -> Response:
+async def _followed_source(request: Request, name: str, last_id: str | None, begin: str, *, is_table: bool) -> Response:
     caller_of(request.scope).require(READ)
     site = site_of(request)
-    feed = await _opened(site, name, last_id, begin, is_table=is_table)
+    return await sse(request, lambda: _feed_of(site, name, last_id, begin, is_table=is_table))
+
+
+async def sse(request: Request, work: Callable[[], AnyFeed]) -> Response:
+    """Send the events of a feed, which `work` opens in a thread."""
+    site = site_of(request)
+    feed = await _opened(site, work)
     stall_seconds = site.limits.stall_seconds
     dropped = _error_event(TooSlow(stall_seconds))
     follower, end = _followed(site, feed, request, _block)
@@ -100,19 +107,19 @@ class _Sse(Response):
         await self._streamed(scope, receive, send)
 
 
-async def _opened(site: Site, name: str, last_id: str | None, begin: str, *, is_table: bool) -> AnyFeed:
+def _feed_of(site: Site, name: str, last_id: str | None, begin: str, *, is_table: bool) -> AnyFeed:
     database = site.database
+    source = source_named(database.catalog, name, is_table=is_table)
+    if not source.topic and isinstance(database, QueryTables):
+        return SnapshotFeed(database, source, site.reads, last_id, begin)
+    if not source.topic:
+        raise NoChanges(source.name)
+    if source is LOG_STREAM:
+        make_log(database.broker)
+    return Feed(database, source, positions_of(database, source, last_id, begin))
 
-    def work() -> AnyFeed:
-        source = source_named(database.catalog, name, is_table=is_table)
-        if not source.topic and isinstance(database, QueryTables):
-            return SnapshotFeed(database, source, site.reads, last_id, begin)
-        if not source.topic:
-            raise NoChanges(source.name)
-        if source is LOG_STREAM:
-            make_log(database.broker)
-        return Feed(database, source, positions_of(database, source, last_id, begin))
 
+async def _opened(site: Site, work: Callable[[], AnyFeed]) -> AnyFeed:
     site.pushes.reserve()
     try:
         feed = await site.work.answer(work)
@@ -196,7 +203,8 @@ async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
     try:
         caller_of(socket.scope).require(READ)
         last_id = socket.headers.get("last-event-id") or asked.get("last_event_id")
-        feed = await _opened(site, name, last_id, asked.get("from", "now"), is_table=is_table)
+        begin = asked.get("from", "now")
+        feed = await _opened(site, lambda: _feed_of(site, name, last_id, begin, is_table=is_table))
     except PotokError as error:
         await socket.send_text(dump({"error": problem_of(error)}).decode())
         await socket.close(1008, reason(error))

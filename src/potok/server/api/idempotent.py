@@ -15,6 +15,7 @@ from potok.clock import now_ms
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.errors import MetadataConflict, TopicNotFound
 from potok.log.partitioner import split
+from potok.records.position import Position
 from potok.server.api.record_bodies import AddressedRecord
 from potok.server.errors import BadRequest, KeyUsedBefore
 
@@ -42,15 +43,18 @@ def append_once(
     response = {"topic": topic, "records": len(records), "partitions": {str(p): len(batch) for p, batch in parts}}
     staged = [broker.stage(None, topic, partition, batch) for partition, batch in parts]
     if key is None:
-        broker.append_staged(staged)
-        return response
+        return {**response, "position": str(broker.append_staged(staged))}
     mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
-    note = orjson.dumps({"at": now_ms(), "body": digest, "told": response})
+
+    def after(position: Position) -> dict[str, bytes]:
+        response["position"] = str(position)
+        return {mark: orjson.dumps({"at": now_ms(), "body": digest, "told": response})}
+
     with _locks[int(mark[-2:], 16) % len(_locks)]:
         found = broker.get_metadata(mark)
         if found is None:
             try:
-                broker.publish(staged, {mark: note}, {mark: None})
+                broker.publish(staged, {}, {mark: None}, metadata_after=after)
             except MetadataConflict:
                 found = broker.get_metadata(mark)
     _prune(broker)

@@ -19,6 +19,8 @@ from potok.server.api.tables import answer
 from potok.server.context import Site, json_body, object_of, site_of, text_of
 from potok.server.errors import BadRequest, NotThere
 from potok.server.ksql.json_rows import RowWriter
+from potok.server.positions.headers import WAITS, WAITS_FOR, position_of_all, wait_as_asked, with_position
+from potok.server.positions.statements import read_by
 from potok.server.problems import NOT_THERE, problem_described, problem_response
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
@@ -36,25 +38,31 @@ _SQL = {
         "variables": {"type": "object", "description": "Values of variables `${name}`."},
     },
 }
-_BODY = {"requestBody": {"content": {"application/json": {"schema": _SQL}}}}
+_BODY: dict[str, Any] = {
+    "requestBody": {"content": {"application/json": {"schema": _SQL}}},
+    "parameters": WAITS_FOR,
+}
 _SO_FAR = {"type": "array", "items": {"type": "object"}, "description": "Results of the preceding statements."}
 _FAILED: dict[int | str, dict[str, Any]] = {
     400: problem_described("An invalid statement or body.", results=_SO_FAR),
     404: problem_described("A statement that names an unknown query or topic.", results=_SO_FAR),
     409: problem_described("The catalog has changed concurrently: send the statement again.", results=_SO_FAR),
+    **WAITS,
 }
 
 
 @router.post("/sql", tags=["statements"], summary="Execute statements", openapi_extra=_BODY, responses=_FAILED)
 async def sql(request: Request) -> Response:
     """Return the results in the order of the statements. If a statement fails, those before it have taken effect, and
-    the response is a problem with their results. Send push queries to `POST /query-stream`."""
+    the response is a problem with their results. Send push queries to `POST /query-stream`. `Potok-Position` is the
+    position after the inserted rows; pull queries wait for that of `Potok-Wait-For`."""
     site, body = site_of(request), await json_body(request)
     text, variables = text_of(body, "sql", "ksql"), object_of(body, "variables")
     properties = properties_of(body.get("properties"))
     script = await site.work.script(text, variables)
     allow(script, caller_of(request.scope))
     _check_ends(script)
+    await wait_as_asked(request, lambda: read_by(site.database, script, properties))
     return await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
 
 
@@ -69,15 +77,16 @@ def _carry_out(
     site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
 ) -> Response:
     """Encode the whole response, in a thread because it may be large."""
-    session, results = site.work.session(variables), list[orjson.Fragment]()
+    session, results, written = site.work.session(variables), list[orjson.Fragment](), list[str]()
     size = AnswerSize(site.limits.answer_bytes)
     for parsed in script:
         try:
             result = site.work.run(session, parsed, properties)
+            written.append(getattr(result, "position", ""))
             results.append(size.fragment(partial(_executed, parsed.text, result, size)))
         except PotokError as error:
-            return problem_response(error, results=results)
-    return answer({"results": results})
+            return with_position(problem_response(error, results=results), position_of_all(written))
+    return with_position(answer({"results": results}), position_of_all(written))
 
 
 def _executed(text: str, result: Result, size: AnswerSize) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from potok.server.access.tokens import READ, WRITE
 from potok.server.api.idempotent import append_once
 from potok.server.api.record_bodies import records_of
 from potok.server.api.tables import answer
-from potok.server.context import site_of
+from potok.server.context import Site, site_of
 from potok.server.errors import BadRequest
+from potok.server.positions.headers import with_position
 from potok.server.problems import BAD, NOT_THERE, problem_described
-from potok.statements.database import Database
 
 router = APIRouter(tags=["topics"])
 
@@ -33,7 +33,7 @@ _RECORD = {
 }
 _SCHEMA = {"anyOf": [_RECORD, {"type": "array", "items": _RECORD}]}
 _BODY = {"requestBody": {"content": {"application/json": {"schema": _SCHEMA}}}}
-_USED_BEFORE: dict[int | str, dict[str, Any]] = {
+USED_BEFORE: dict[int | str, dict[str, Any]] = {
     422: problem_described("An idempotency key that was used for other records.")
 }
 
@@ -43,7 +43,7 @@ _USED_BEFORE: dict[int | str, dict[str, Any]] = {
     status_code=201,
     summary="Append one record or many",
     openapi_extra=_BODY,
-    responses=BAD | NOT_THERE | _USED_BEFORE,
+    responses=BAD | NOT_THERE | USED_BEFORE,
 )
 async def append(
     request: Request,
@@ -52,7 +52,8 @@ async def append(
         None, max_length=200, description="The same key appends once within a day, also after a restart."
     ),
 ) -> Response:
-    """Append records; they become visible together and are durable when the response is sent."""
+    """Append records; they become visible together and are durable when the response is sent. A read that sends the
+    `Potok-Position` of the response as `Potok-Wait-For` includes them."""
     caller_of(request.scope).require(WRITE)
     site, body = site_of(request), await request.body()
     broker = site.database.broker
@@ -65,18 +66,21 @@ async def append(
     records = records_of(given)
 
     def work() -> dict[str, Any]:
-        _check_writable(site.database, name)
+        check_writable(site, name)
         return append_once(broker, name, records, idempotency_key, body)
 
     response = await site.work.answer(work)
-    return answer(response, 200 if response.get("repeated") else 201)
+    return with_position(answer(response, 200 if response.get("repeated") else 201), response.get("position"))
 
 
-def _check_writable(database: Database, topic: str) -> None:
+def check_writable(site: Site, topic: str) -> None:
     """Raise if a query writes the topic."""
+    if site.aggregates.writes(topic):
+        hint = "POST /commands/{aggregate}/{id}/{Command}"
+        raise BadRequest(f'topic "{topic}" holds the results of commands', hint=hint)
     if topic.startswith("_") or topic.endswith("-dead-letters"):
         raise BadRequest(f'clients cannot write to topic "{topic}"', hint="choose another topic")
-    for source in database.catalog.sources.values():
+    for source in site.database.catalog.sources.values():
         if source.topic == topic and source.is_table and source.query:
             hint = "send records to the sources of that query"
             raise BadRequest(f'topic "{topic}" is written by query {source.query}', hint=hint)

@@ -16,6 +16,7 @@ from potok.server.answers import AnswerSize
 from potok.server.context import Site, site_of
 from potok.server.errors import BadRequest
 from potok.server.ksql.json_rows import dump
+from potok.server.positions.headers import WAITS, WAITS_FOR, wait_as_asked, waits_for
 from potok.server.problems import BAD, NOT_THERE
 from potok.server.tables.table_reads import EVERY, Keys, Windows, no_row, source_named
 
@@ -51,7 +52,12 @@ async def tables(request: Request) -> Response:
     return answer({"tables": found})
 
 
-@router.get("/tables/{name}", summary="Rows of a table, in the order of their keys", responses=BAD | NOT_THERE)
+@router.get(
+    "/tables/{name}",
+    summary="Rows of a table, in the order of their keys",
+    responses=BAD | NOT_THERE | WAITS,
+    openapi_extra={"parameters": WAITS_FOR},
+)
 async def rows(
     request: Request,
     name: str,
@@ -67,6 +73,7 @@ async def rows(
     caller_of(request.scope).require(READ)
     if limit is not None and limit > site.limits.rows:
         raise BadRequest(f"limit exceeds the maximum of {site.limits.rows:,}", hint="request the rest with from")
+    await _wait(request, site, name)
     keys, windows = Keys(low, high, prefix), Windows(_ms(at), _ms(window_from), _ms(window_to))
     return await site.work.answer(lambda: _listed(site, site.reads.in_range(name, keys, windows, limit)))
 
@@ -74,7 +81,7 @@ async def rows(
 @router.get(
     "/tables/{name}/{key:path}",
     summary="The row of a key, or those of its windows",
-    responses=BAD | NOT_THERE,
+    responses=BAD | NOT_THERE | WAITS,
     openapi_extra={
         "parameters": [
             _parameter("name", "path", "The table."),
@@ -82,6 +89,7 @@ async def rows(
             _parameter("at", "query", f"The windows that hold this instant. {_INSTANT}"),
             _parameter("from", "query", _START),
             _parameter("to", "query", _END),
+            *WAITS_FOR,
         ]
     },
 )
@@ -89,11 +97,17 @@ async def row(request: Request) -> Response:
     site = site_of(request)
     caller_of(request.scope).require(READ)
     name, key = request.path_params["name"], request.path_params["key"]
+    await _wait(request, site, name)
     asked = request.query_params if request.scope["query_string"] else {}
     windows = Windows(_ms(asked.get("at")), _ms(asked.get("from")), _ms(asked.get("to"))) if asked else EVERY
     if site.reads.local_table(name) is not None:
         return _by_key(site, name, key, windows)
     return await site.work.answer(lambda: _by_key(site, name, key, windows))
+
+
+async def _wait(request: Request, site: Site, name: str) -> None:
+    if waits_for(request):
+        await wait_as_asked(request, [source_named(site.database.catalog, name, is_table=True).table_of])
 
 
 def _by_key(site: Site, name: str, key: str, windows: Windows) -> Response:

@@ -23,6 +23,8 @@ from potok.server.context import Site, json_body, json_object, object_of, site_o
 from potok.server.errors import BadRequest, Busy, TooSlow
 from potok.server.ksql.json_rows import RowWriter, dump, schema_tree
 from potok.server.ksql.row_formats import KsqlRows, RowFormat, chosen
+from potok.server.positions.headers import wait_as_asked
+from potok.server.positions.statements import read_by
 from potok.server.problems import ksql_response
 from potok.server.pushes import OpenPush, Write, Written, size_of
 from potok.server.sending import connection_of
@@ -92,6 +94,7 @@ async def open_query(
     statement = parsed.statement
     session = site.work.session(variables)
     if isinstance(statement, ast.Query) and statement.query.emit is None:
+        await wait_as_asked(request, lambda: read_by(site.database, [parsed], properties))
 
         def written() -> T:
             found = site.work.run(session, parsed, properties)

@@ -20,6 +20,7 @@ from potok.server.context import Site, json_body, object_of, site_of, text_of
 from potok.server.errors import NotThere
 from potok.server.ksql.entities import entity_of
 from potok.server.ksql.json_rows import dump
+from potok.server.positions.headers import position_of_all, with_position
 from potok.server.problems import QUERY_ENDPOINT, ksql_response
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast
@@ -48,14 +49,17 @@ async def ksql(request: Request) -> Response:
         script = await site.work.script(text, variables)
         allow(script, caller_of(request.scope))
         _check_endpoint(script)
-        response = await site.work.carry_out(script, lambda: dump(_carry_out(site, script, properties, variables)))
+        written: list[str] = []
+        response = await site.work.carry_out(
+            script, lambda: dump(_carry_out(site, script, properties, variables, written))
+        )
     except Failed as failed:
         return ksql_response(failed.error, statement=failed.statement, entities=failed.entities)
     except _ForQueries as error:
         return ksql_response(error, statement=text, code=QUERY_ENDPOINT)
     except PotokError as error:
         return ksql_response(error, statement=text) if text else ksql_response(error)
-    return Response(response, media_type="application/json")
+    return with_position(Response(response, media_type="application/json"), position_of_all(written))
 
 
 class _ForQueries(Refused):
@@ -70,14 +74,20 @@ def _check_endpoint(script: Sequence[ast.Parsed]) -> None:
 
 
 def _carry_out(
-    site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
+    site: Site,
+    script: Sequence[ast.Parsed],
+    properties: Mapping[str, str],
+    variables: Mapping[str, Any],
+    written: list[str],
 ) -> list[orjson.Fragment]:
+    """Execute the statements; add the positions of inserted rows to `written`."""
     session, entities = site.work.session(variables), list[orjson.Fragment]()
     size = AnswerSize(site.limits.answer_bytes)
     for parsed in script:
         try:
             result = site.work.run(session, parsed, properties)
             assert not isinstance(result, Push)
+            written.append(getattr(result, "position", ""))
             entity = entity_of(parsed, result, site.database, session)
             if entity is not None:
                 entities.append(orjson.Fragment(size.add(dump(entity))))

@@ -11,6 +11,7 @@ from potok.errors import PotokError
 from potok.server.access.guard import caller_of
 from potok.server.access.tokens import READ
 from potok.server.ksql.json_rows import dump
+from potok.server.positions.headers import WAIT_FOR
 from potok.server.problems import refusal_of
 from potok.server.tables.table_reads import TableReads, no_row
 
@@ -21,6 +22,7 @@ CHANGES = "changes"
 HELD_S = 1.0
 """Maximum age of a cached snapshot, which keeps the store from reusing its pages."""
 
+_WAIT_FOR = WAIT_FOR.lower().encode()
 _JSON = (b"content-type", b"application/json")
 
 
@@ -34,7 +36,7 @@ class QuickRows:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"].startswith(TABLES):
             name, _, key = scope["path"][len(TABLES) :].partition("/")
-            if key and key != CHANGES and not scope["query_string"] and caller_of(scope).may(READ):
+            if key and key != CHANGES and _is_plain(scope) and caller_of(scope).may(READ):
                 source = self._reads.local_table(name)
                 if source is not None:
                     self._release_later()
@@ -60,6 +62,11 @@ class QuickRows:
     def _release(self) -> None:
         self._releasing = False
         self._reads.release()
+
+
+def _is_plain(scope: Scope) -> bool:
+    """Return whether a request has neither parameters nor a position to wait for."""
+    return not scope["query_string"] and all(name != _WAIT_FOR for name, _ in scope["headers"])
 
 
 def leave_tables_alone(paths: Iterable[str]) -> bool:

@@ -60,11 +60,19 @@ class StateDamaged(StateError):
         super().__init__(f"the state at {path / DATA_FILE} is damaged: {cause}", hint=REPAIR)
 
 
+class EnvironmentClosed(StateError):
+    """Another thread has closed an environment, to write to it or to remove its files."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"the state at {path} was closed while it was read", hint="read it again")
+
+
 class Environment:
     """An LMDB environment that grows when it is full, and remaps when another process has grown it."""
 
     def __init__(self, path: Path, *, create: bool) -> None:
         self.path = path
+        self._closed = False
         with naming_machine(f"opening the state at {path}"):
             if create:
                 private_directory(path)
@@ -162,6 +170,8 @@ class Environment:
             return self._env.begin(write=write)
 
     def translated(self, error: lmdb.Error | PageDamage) -> StateError:
+        if self._closed:
+            return EnvironmentClosed(self.path)
         code = getattr(error, "code", 0)
         # LMDB reports a write truncated by a full disk as an I/O error.
         if code in _NO_ROOM or (code == errno.EIO and shutil.disk_usage(self.path).free < _LITTLE_ROOM):
@@ -187,6 +197,7 @@ class Environment:
         return (self.path / "data.mdb").stat().st_size
 
     def close(self) -> None:
+        self._closed = True
         self._env.close()
         self._checked.close()
 

@@ -39,6 +39,15 @@ class Process(Node):
     def gathers(self) -> bool:
         return True
 
+    @property
+    def aligns(self) -> bool:
+        """Whether the records of a batch are processed in the order in which aligned topics are read."""
+        return False
+
+    def cells_of(self, store: str) -> str:
+        """Return the name of the cells of a store."""
+        return f"{self.name}/{store}"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Channel(Node):

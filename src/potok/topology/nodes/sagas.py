@@ -11,7 +11,12 @@ from potok.topology.nodes.processors import Process
 class Saga(Process):
     """Advances the instances of a saga with each event, and with each timer that is due."""
 
+    by: str = ""
+    clock: str = "wall"
+    grace_ms: int = 0
     summary: str = ""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The structure of each version of its definition."""
 
     @property
     def detail(self) -> str:

@@ -50,6 +50,15 @@ class Timestamps:
     strict: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRecords:
+    """Records that a query has written to a topic that it reads: they have this header, and it does not read them."""
+
+    query: str
+    header: str
+    value: bytes
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamSource(Node):
     """The records of a topic, including those without a value, unless it `skips_null`. `partitions` is the number
@@ -64,6 +73,9 @@ class StreamSource(Node):
     skips_null: bool = False
     partitions: int | None = None
     events: EventTypes | None = None
+    own: OwnRecords | None = None
+    permanent: bool = False
+    """Whether the topic is created so that its records never expire, and must not be compacted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

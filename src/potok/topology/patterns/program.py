@@ -165,7 +165,7 @@ class _Compiler:
                 return self._repeat(tree, here, follow, must, then)
             case Spaced():
                 return self._spaced(tree, here, follow, must, then)
-        raise TypeError(f"{type(tree).__name__} cannot stand here")
+        raise TypeError(f"{type(tree).__name__} is not allowed here")
 
     def _spaced(self, tree: Spaced, here: _Here, follow: tuple[str, ...], must: bool, then: _Then) -> tuple[int, ...]:
         outer = self._gap_ms

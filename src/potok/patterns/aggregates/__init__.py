@@ -1,0 +1,1 @@
+"""Event-sourced aggregates: commands are decided, events are folded into state."""

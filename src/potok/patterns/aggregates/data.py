@@ -1,0 +1,122 @@
+"""Instances of the user's classes as data: JSON in records, plain Python in state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import msgspec.inspect
+
+from potok.errors import Location, TopologyError
+
+_KEPT = (bytes, datetime, date, time, timedelta, Decimal, UUID)
+"""What state holds besides numbers, text, lists and dicts."""
+
+_CACHE = "__msgspec_cache__"
+
+
+class _Wire(msgspec.Struct):
+    command: str
+    data: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class BadData(ValueError):
+    """Data that does not fit its class; the text names the field."""
+
+
+class Json:
+    """The instances of one class as JSON."""
+
+    def __init__(self, cls: type) -> None:
+        self.encode: Callable[[Any], bytes] = msgspec.json.Encoder().encode
+        self._decode: Callable[[bytes], Any] = msgspec.json.Decoder(cls).decode
+        _forget(cls)
+
+    def decode(self, data: bytes) -> Any:
+        try:
+            return self._decode(data)
+        except msgspec.MsgspecError as error:
+            raise BadData(str(error)) from error
+
+
+class Commands:
+    """The envelope of commands."""
+
+    def __init__(self) -> None:
+        self._decode: Callable[[bytes], _Wire] = msgspec.json.Decoder(_Wire).decode
+
+    def read(self, value: bytes | None) -> tuple[str, bytes]:
+        """Return the name of a command, and its data as JSON."""
+        try:
+            found = self._decode(value or b"")
+        except msgspec.MsgspecError as error:
+            text = f'the value is not a command, {{"command": "...", "data": {{...}}}}: {error}'
+            raise BadData(text) from error
+        return found.command, bytes(found.data)
+
+
+class Rows:
+    """The instances of one class as state holds them: a dict of numbers, text, dates, lists and dicts."""
+
+    def __init__(self, cls: type) -> None:
+        self._cls, self._encode = cls, msgspec.msgpack.Encoder().encode
+        self._decode: Callable[[bytes], Any] = msgspec.msgpack.Decoder(cls).decode
+        _forget(cls)
+
+    def instance(self, data: dict[str, Any]) -> Any:
+        """Return the instance with these fields; raise BadData if they do not fit."""
+        try:
+            return self._decode(self._encode(data))
+        except msgspec.MsgspecError as error:
+            raise BadData(f"the state does not fit {self._cls.__name__}: {error}") from error
+
+
+def to_data(instance: Any) -> dict[str, Any]:
+    """Return the fields of an instance as state holds them."""
+    return msgspec.to_builtins(instance, builtin_types=_KEPT)  # type: ignore[no-any-return]
+
+
+def json_schemas(classes: Sequence[type], references: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return the JSON Schema of each class, and the schemas that they refer to by name, as `references` says."""
+    schemas, components = msgspec.json.schema_components(classes, ref_template=references)
+    for cls in classes:
+        _forget(cls)
+    return list(schemas), dict(components)
+
+
+def _forget(cls: type) -> None:
+    """Remove what decoders leave in classes: it cannot be sent to Spark's workers, as the classes of a script are."""
+    for each in _classes(msgspec.inspect.type_info(cls)):
+        if _CACHE in vars(each):
+            delattr(each, _CACHE)
+
+
+def _classes(part: Any) -> Iterator[type]:
+    """Yield the classes of a described type, and of all types in it."""
+    pending, seen = [part], set[int]()
+    while pending:
+        one = pending.pop()
+        if isinstance(one, list | tuple):
+            pending += one
+        elif isinstance(one, msgspec.inspect.Type | msgspec.inspect.Field) and id(one) not in seen:
+            seen.add(id(one))
+            pending += [getattr(one, name) for name in one.__struct_fields__]
+            cls = getattr(one, "cls", None)
+            if isinstance(cls, type):
+                yield cls
+
+
+def check_data(cls: type, what: str, at: Location | None) -> None:
+    """Check that a class is made of types that can be written and read back."""
+    try:
+        Json(cls)
+    except TypeError as error:
+        hint = "use numbers, text, dates, Decimal, UUID, bytes, enums, dataclasses, and lists and dicts of them"
+        raise TopologyError(f"{what} cannot be stored: {str(error).splitlines()[0]}", hint=hint, at=at) from error
+    except NameError as error:
+        hint = "declare the class before this one, at the top of a module"
+        raise TopologyError(f"{what} has a field of an unknown type: {error}", hint=hint, at=at) from error

@@ -1,0 +1,219 @@
+"""Run aggregates as a processor: state in a table, results of commands in memory, events and results as outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from potok.events.event_type import TYPE_FIELD
+from potok.events.write import event_id
+from potok.patterns.aggregates.data import to_data
+from potok.patterns.aggregates.definition import Definition
+from potok.patterns.aggregates.events import Event, EventReader, EventWriter
+from potok.patterns.aggregates.machine import MISSING, Given, Machine, Versioned
+from potok.patterns.aggregates.messages import (
+    ANY,
+    COMMAND,
+    COMMAND_ID,
+    CORRELATION_ID,
+    EXPECTED,
+    REPEATED,
+    WRITER,
+    Result,
+    commands_topic,
+    writer_of,
+)
+from potok.patterns.aggregates.order import Refolded, with_open, with_own
+from potok.topology.processor import Processor, ProcessorContext
+from potok.topology.stores import RowStore, Store, ValueStore
+
+STATE, MEMORY = "state", "memory"
+EVENTS, RESULTS, FOLDED = "events", "results", "folded"
+
+_RESULTS, _KNOWN, _OPEN = "results", "known", "open"
+"""In memory: results by command id, and while events are folded again, the state up to the last own event and the
+foreign events after it."""
+
+
+class AggregateProcessor(Processor):
+    """The aggregates of one class by their id: one writer for each."""
+
+    def __init__(self, definition: Definition, query: str, envelope: str, foreign: str, keep_ms: int) -> None:
+        self.definition, self.query, self._foreign, self._keep_ms = definition, query, foreign, keep_ms
+        self._envelope, self._commands = envelope, commands_topic(definition.name)
+        self.writer = writer_of(query, definition.name)
+        self.decides = True
+        """False in a replay or a shadow: events are folded, also the aggregate's own, and commands are not decided."""
+        self.forwards = False
+        """Whether some step reads the folded events."""
+        self._stores: Mapping[str, Any] = {}
+        self._open()
+
+    def _open(self) -> None:
+        definition = self.definition
+        self._machine = Machine(definition, EventWriter(definition, self.query, self._envelope, self.writer))
+        self._written = EventWriter(definition, self.query, self._envelope, self.writer)
+        self._reader = EventReader(definition)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: item for name, item in vars(self).items() if name not in ("_machine", "_written", "_reader")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._open()
+
+    def declared(self) -> dict[str, Store]:
+        return {STATE: RowStore(), MEMORY: ValueStore()}
+
+    def bind(self, stores: Mapping[str, Store]) -> None:
+        self._stores = stores
+
+    def process(self, key: Any, value: Any, ctx: ProcessorContext) -> None:
+        headers = dict(ctx.headers)
+        if ctx.source == self._commands:
+            if self.decides:
+                self._command(key, value, headers, ctx)
+            return
+        own = headers.get(WRITER) == self.writer
+        if own and self.decides:
+            return
+        if not own and self._foreign == "dead_letter":
+            raise ValueError(f'the event was not written by aggregate "{self.definition.name}"')
+        for event in self._reader.read(value, ctx.headers, ctx.timestamp):
+            if self.decides:
+                self._foreign_event(event, ctx)
+            else:
+                self._again(event, own, headers, key, ctx)
+
+    def _command(self, key: str, value: bytes | None, headers: Mapping[str, bytes], ctx: ProcessorContext) -> None:
+        position, named = ctx.position, headers.get(COMMAND_ID)
+        given_id = None if named is None else named.decode("utf-8", "replace")
+        place = "" if position is None else f"{position.topic}-{position.partition}-{position.offset}"
+        command_id = given_id or place
+        seen = None if given_id is None else self._seen(given_id, ctx.timestamp)
+        if seen is not None:
+            self._answer(seen.encode(), command_id, headers, ctx, repeated=True)
+            return
+        before = self._confirmed()
+        expected = headers.get(EXPECTED, ANY.encode()).decode("utf-8", "replace")
+        sink = f"{self.definition.name}#command"
+        decision = self._machine.decide(
+            Given(command_id, value, expected, key, ctx.timestamp),
+            before,
+            lambda number: event_id(self.query, sink, place, number),
+        )
+        correlation = headers.get(CORRELATION_ID, command_id.encode()).decode("utf-8", "replace")
+        for event in decision.events:
+            data, own = self._written.record(event, correlation, command_id, decision.result.command)
+            ctx.forward(data, to=EVENTS, headers=own)
+            self._forward(event, ctx)
+        if decision.events:
+            self._keep(decision.after)
+        answer = decision.result.to_bytes()
+        if given_id is not None:
+            self._remember(given_id, answer.decode(), ctx.timestamp)
+        self._answer(answer, command_id, headers, ctx)
+
+    def _answer(
+        self,
+        answer: bytes,
+        command_id: str,
+        headers: Mapping[str, bytes],
+        ctx: ProcessorContext,
+        *,
+        repeated: bool = False,
+    ) -> None:
+        own = {COMMAND_ID: command_id.encode()}
+        if CORRELATION_ID in headers:
+            own[CORRELATION_ID] = headers[CORRELATION_ID]
+        if repeated:
+            own[REPEATED] = b"true"
+        ctx.forward(answer, to=RESULTS, headers=own)
+
+    def _seen(self, command_id: str, now: int) -> str | None:
+        memory = self._stores[MEMORY].get()
+        found = None if memory is None else memory.get(_RESULTS, {}).get(command_id)
+        return None if found is None or found[0] + self._keep_ms < now else found[1]
+
+    def _remember(self, command_id: str, answer: str, now: int) -> None:
+        memory = self._memory()
+        results = memory.setdefault(_RESULTS, {})
+        # In the order of their arrival: those at the front are the oldest.
+        while results:
+            oldest = next(iter(results))
+            if results[oldest][0] + self._keep_ms >= now and oldest != command_id:
+                break
+            del results[oldest]
+        results[command_id] = [now, answer]
+
+    def _memory(self) -> dict[str, Any]:
+        memory = self._stores[MEMORY].get()
+        if memory is None:
+            self._stores[MEMORY].set({})
+            memory = self._stores[MEMORY].get()
+        return memory  # type: ignore[no-any-return]
+
+    def _current(self) -> Versioned:
+        row = self._stores[STATE].get()
+        return MISSING if row is None else Versioned(row["version"], row["state"])
+
+    def _confirmed(self) -> Versioned:
+        """Return the aggregate; what a shadow left open has its place once commands are decided again."""
+        memory = self._stores[MEMORY].get()
+        if memory is not None and _OPEN in memory:
+            del memory[_OPEN], memory[_KNOWN]
+        return self._current()
+
+    def _keep(self, after: Versioned) -> None:
+        if after.version:
+            self._stores[STATE].set({"version": after.version, "state": after.state})
+
+    def _foreign_event(self, event: Event, ctx: ProcessorContext) -> None:
+        self._keep(self._machine.folded(self._confirmed(), event))
+        self._forward(event, ctx)
+
+    def _again(self, event: Event, own: bool, headers: Mapping[str, bytes], key: str, ctx: ProcessorContext) -> None:
+        """Fold an event of the topic again, in the order in which it was first folded."""
+        memory, current = self._memory(), self._current()
+        known = Versioned(*memory[_KNOWN]) if _OPEN in memory else current
+        waiting = memory.get(_OPEN, [])
+        if own:
+            found = with_own(Refolded(known, waiting), [event], event.sequence, _version_of, self._refold)
+            self._remember_own(event, headers, key, ctx.timestamp)
+        else:
+            self._machine.folded(current, event)
+            found = Refolded(known, [*waiting, [event.type.name, event.data, event.at]])
+        memory.pop(_OPEN, None)
+        memory.pop(_KNOWN, None)
+        if found.open:
+            memory |= {_OPEN: found.open, _KNOWN: list(found.known)}
+        self._keep(with_open(found, self._refold))
+        self._forward(event, ctx)
+
+    def _refold(self, state: Versioned, event: list[Any]) -> Versioned:
+        one = event[0] if isinstance(event[0], Event) else self._reader.stored(*event)
+        return self._machine.folded(state, one)
+
+    def _remember_own(self, event: Event, headers: Mapping[str, bytes], key: str, now: int) -> None:
+        """Build the result of an accepted command from its events, so that the command is not accepted again."""
+        command_id = headers.get(COMMAND_ID, b"").decode("utf-8", "replace")
+        if not command_id:
+            return
+        earlier = self._seen(command_id, now)
+        events = [] if earlier is None else orjson.loads(earlier)["events"]
+        if any(one["id"] == event.id for one in events):
+            return
+        name = headers.get(COMMAND, b"").decode("utf-8", "replace")
+        result = Result(command_id, name, key, "accepted", event.sequence, [*events, event.shown()], at=event.at)
+        self._remember(command_id, result.to_bytes().decode(), now)
+
+    def _forward(self, event: Event, ctx: ProcessorContext) -> None:
+        if self.forwards:
+            data = to_data(event.instance)
+            ctx.forward({TYPE_FIELD: event.type.name, **data}, to=FOLDED, headers={})
+
+
+def _version_of(state: Versioned) -> int:
+    return state.version

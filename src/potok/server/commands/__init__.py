@@ -1,0 +1,1 @@
+"""Commands to aggregates over HTTP, and their results."""

@@ -26,7 +26,8 @@ FLOORS = (
     {"runtime"},
     {"spark"},
     {"statements"},
-    {"server", "faust"},
+    {"server"},
+    {"faust"},
     {"testing", "demo"},
     {"cli"},
 )

@@ -28,6 +28,7 @@ FLOORS = (
     {"statements"},
     {"server"},
     {"faust"},
+    {"sources"},
     {"testing", "demo"},
     {"cli"},
 )

@@ -11,7 +11,7 @@ from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.processors.process import ProcessRecords
 from potok.operators.processors.time_ordered import OrderRecords
 from potok.patterns.aggregates.processor import AggregateProcessor
-from potok.topology.nodes import AggregateRoot, Channel, Ordered, Process, Saga, StoreTable
+from potok.topology.nodes import AggregateRoot, Channel, Fold, Ordered, Process, Saga, StoreTable
 
 
 @post_shuffle_of(Process, Saga)
@@ -29,7 +29,7 @@ def process(node: Process, factory: OperatorFactory) -> Operator:
     )
 
 
-@post_shuffle_of(AggregateRoot)
+@post_shuffle_of(AggregateRoot, Fold)
 def aggregate_root(node: AggregateRoot, factory: OperatorFactory) -> Operator:
     # In a replay or a shadow, which run under another name, commands were decided before.
     deciding = copy.copy(node.processor)
@@ -38,7 +38,7 @@ def aggregate_root(node: AggregateRoot, factory: OperatorFactory) -> Operator:
     return process(replace(node, processor=deciding), factory)
 
 
-@wiring_of(AggregateRoot)
+@wiring_of(AggregateRoot, Fold)
 def wire_aggregate_root(node: AggregateRoot, wiring: Wiring) -> None:
     """Place no second copy of the rows: the processor writes them."""
     wiring.step(node, materialised=False)

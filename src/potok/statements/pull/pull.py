@@ -22,7 +22,7 @@ from potok.sql.analysis.relations import RelationAnalysis
 from potok.sql.analysis.scope import Field
 from potok.sql.budget import allowance, check_time, reserve, reserve_taken, settle
 from potok.sql.catalog import Catalog
-from potok.sql.errors import Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
@@ -171,7 +171,7 @@ class _Pull:
         access = access_of(source, alias, reader, allowed)
         self._check_access(access, relation)
         if relation.as_of is not None:
-            instant = as_of_ms(relation.as_of, self._context)
+            instant = as_of_ms(relation.as_of, self._context, relation.relation.at)
             yield version_frame(self._broker, relation, reader, snapshot, access, instant, wanted)
             return
         limited = self._plan.limit is not None and self._plan.streams_rows
@@ -259,13 +259,13 @@ def _ordered(frame: Frame, order: Sequence[Order], context: Context) -> Frame:
     return frame.take(indexes)
 
 
-def as_of_ms(instant: Typed, context: Context) -> int:
+def as_of_ms(instant: Typed, context: Context, location: SourceLocation) -> int:
     found = compute(instant, {}, 1, context)
     if pa.types.is_timestamp(found.type):
         found = pa.compute.divide(found.cast(pa.int64()), 1_000)
     value = found[0].as_py()
     if value is None:
-        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'")
+        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'", location=location)
     return int(value)
 
 

@@ -1,7 +1,7 @@
 """The vertices of a topology, by family."""
 
 from potok.topology.nodes.agents import Agents, AgentSends, AgentTable
-from potok.topology.nodes.aggregate_roots import AggregateRoot
+from potok.topology.nodes.aggregate_roots import AggregateRoot, Fold
 from potok.topology.nodes.aggregates import Aggregate, AggregatePart, Aggregation
 from potok.topology.nodes.emission import Suppress
 from potok.topology.nodes.joins import (
@@ -58,6 +58,7 @@ __all__ = [
     "FixedWindow",
     "FlatMap",
     "FlatMapValues",
+    "Fold",
     "Foreach",
     "ForeignJoin",
     "ForeignKey",

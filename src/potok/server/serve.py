@@ -1,0 +1,57 @@
+"""Serve a log over HTTP from a Python program."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from potok.extras import need_extra
+from potok.log.broker import Broker
+from potok.log.open import open_broker
+from potok.settings import Settings
+
+if TYPE_CHECKING:
+    from potok.server.server import Server
+
+
+@contextmanager
+def serve(
+    broker: str | Path | Broker,
+    *,
+    queries: Sequence[str] | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8088,
+    run_queries: bool = True,
+    tokens: str | Path | None = None,
+    origins: Collection[str] = (),
+    **settings: Any,
+) -> Iterator[Server]:
+    """Serve a log over HTTP in this process, as `potok serve` does.
+
+    >>> with potok.serve("file:./data", port=0) as server:
+    ...     print(server.url)
+
+    Args:
+        broker: The log, or its URL.
+        queries: Serve only the tables of these queries, which this or another process runs, instead of the SQL catalog.
+        host: The address to listen on; without tokens, a loopback address.
+        port: The port to listen on; 0 for any free port.
+        run_queries: Whether SQL queries run in this process.
+        tokens: A file of tokens.
+        origins: Sites whose pages may call this server from a browser; none by default.
+        settings: Any setting of `potok.toml`.
+    """
+    need_extra("serving a log", "server")
+    from potok.server.access.tokens import Tokens
+    from potok.server.server import Server
+    from potok.statements.database import Database
+    from potok.statements.query_tables import QueryTables
+
+    url = broker.url if isinstance(broker, Broker) else str(broker)
+    chosen = Settings.load(broker=url, **settings)
+    log = broker if isinstance(broker, Broker) else open_broker(url, chosen)
+    database = Database(log, chosen, runs=run_queries) if queries is None else QueryTables(log, chosen, queries)
+    with database, Server(database, host, port, tokens=Tokens.load(tokens), origins=origins) as server:
+        yield server

@@ -19,6 +19,7 @@ from pathlib import Path
 from rich.table import Table
 
 from benchmarks import (
+    aggregates,
     algebra,
     app_page,
     failures,
@@ -75,6 +76,9 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "pull_rate": serving.rate,
     "push_p99": serving.push,
     "app_page": app_page.slowest,
+    "command_p50": aggregates.median,
+    "command_p99": aggregates.slowest,
+    "command_rate": aggregates.rate,
     "faust_one": faust_rate.one,
     "faust_spread": faust_rate.spread,
     "faust_kill": faust_kill.kill,

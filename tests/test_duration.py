@@ -33,7 +33,7 @@ def test_a_duration_is_text_a_timedelta_or_seconds(text: Any, expected: int) -> 
 @pytest.mark.parametrize(
     "given", ["", "soon", "5", "1.2.3 s", ". s", "5 minutes!", None, [5], float("nan"), float("inf")]
 )
-def test_what_is_no_duration_is_told_with_its_place_and_what_to_write(given: Any) -> None:
+def test_an_invalid_duration_is_reported_with_its_position_and_a_hint(given: Any) -> None:
     with pytest.raises(NotADuration) as caught:
         to_ms(given)
     assert "5 minutes" in caught.value.hint
@@ -41,7 +41,7 @@ def test_what_is_no_duration_is_told_with_its_place_and_what_to_write(given: Any
     assert caught.value.at.file == __file__
 
 
-def test_a_unit_that_is_none_is_told_with_its_place() -> None:
+def test_an_unknown_unit_is_reported_with_its_position() -> None:
     with pytest.raises(TopologyError, match='"fortnights" is not a unit of time') as caught:
         to_ms("2 fortnights")
     assert isinstance(caught.value.at, Location)

@@ -44,7 +44,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(("module", "extra", "program"), USES)
-def test_a_program_without_the_packages_of_an_extra_is_told_its_name(module: str, extra: str, program: str) -> None:
+def test_a_program_error_names_the_extra_whose_packages_are_missing(module: str, extra: str, program: str) -> None:
     done = _run(module, program)
     assert done.returncode == 1
     assert f"needs the extra {extra}, which is not installed" in done.stderr
@@ -52,7 +52,7 @@ def test_a_program_without_the_packages_of_an_extra_is_told_its_name(module: str
 
 
 @pytest.mark.parametrize(("module", "extra", "words"), COMMANDS)
-def test_a_command_without_the_packages_of_an_extra_is_told_its_name(module: str, extra: str, words: list[str]) -> None:
+def test_a_command_names_the_extra_whose_packages_are_missing(module: str, extra: str, words: list[str]) -> None:
     done = _run(module, "from potok.cli.entry import main; main()", *words)
     assert done.returncode == 1
     assert f"needs the extra {extra}, which is not installed" in done.stderr

@@ -129,7 +129,7 @@ def test_credentials_and_options_do_not_show_passwords(password: str) -> None:
 
 
 @given(passwords)
-def test_what_others_say_is_shown_without_what_they_were_told(password: str) -> None:
+def test_remote_errors_are_shown_without_the_request(password: str) -> None:
     assume(len(password.strip()) >= 4)
     options = KafkaOptions(("a:1",), {"sasl.password": password})
     remember(password)

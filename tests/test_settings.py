@@ -34,7 +34,7 @@ def test_a_duration_may_be_text_seconds_or_milliseconds(tmp_path: Path, toml: st
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("yes", True), ("False", False), ("off", False)])
-def test_a_switch_understands_the_usual_words(tmp_path: Path, text: str, value: bool) -> None:
+def test_a_boolean_setting_accepts_the_usual_spellings(tmp_path: Path, text: str, value: bool) -> None:
     assert load(tmp_path, environ={"POTOK_SPARK_UI": text}).spark_ui is value
 
 
@@ -63,7 +63,7 @@ def test_the_spark_table_becomes_dotted_names(tmp_path: Path) -> None:
         ("broker = ", {}, "not valid TOML", "fix the line"),
     ],
 )
-def test_a_mistake_is_named_with_what_to_write(
+def test_an_error_says_what_to_write(
     tmp_path: Path, toml: str, environ: dict[str, str], message: str, hint: str
 ) -> None:
     with pytest.raises(SettingError) as raised:
@@ -144,7 +144,7 @@ def test_a_file_of_another_user_in_a_parent_is_ignored(tmp_path: Path, monkeypat
     assert settings_file(tmp_path) == tmp_path / "potok.toml"
 
 
-def test_a_mistake_in_a_file_of_a_parent_names_that_file(tmp_path: Path) -> None:
+def test_an_error_in_the_settings_of_a_parent_directory_names_the_file(tmp_path: Path) -> None:
     (tmp_path / "potok.toml").write_text("shards = 'many'")
     (tmp_path / "src").mkdir()
     with pytest.raises(SettingError, match=re.escape(str(tmp_path / "potok.toml"))):
@@ -174,7 +174,7 @@ def test_settings_can_be_sent_to_another_process(tmp_path: Path) -> None:
     assert pickle.loads(pickle.dumps(settings)) == settings
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "potok.toml").write_bytes(b'broker = "\xff\x00"')
     with pytest.raises(SettingError, match=r"potok\.toml is not valid TOML"):
         Settings.load(directory=tmp_path, environ={})

@@ -78,7 +78,7 @@ def test_the_topology_is_drawn_left_to_right(page: Page, serve: Serve) -> None:
     expect(page.locator('[data-step="orders"] .count')).not_to_have_text("–")
 
 
-def test_a_step_tells_about_itself_by_keyboard(page: Page, serve: Serve) -> None:
+def test_the_details_of_a_step_open_by_keyboard(page: Page, serve: Serve) -> None:
     page.goto(serve(ScriptedFeed()).url)
     page.locator('[data-step="mark"]').focus()
 
@@ -283,7 +283,7 @@ def test_dark_and_light_follow_the_system_and_the_button(page: Page, serve: Serv
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(page: Page, serve: Serve, scheme: str) -> None:
+def test_text_has_enough_contrast(page: Page, serve: Serve, scheme: str) -> None:
     page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
     page.goto(serve(ScriptedFeed(batch=80)).url)
     expect(page.locator("#letters tr").nth(3)).to_be_visible()

@@ -146,7 +146,7 @@ def test_verify_names_the_file_that_is_damaged_and_ends_with_1(
     assert hint in failed["hint"]
 
 
-def test_verify_of_an_index_that_leads_nowhere(potok, data: Path) -> None:
+def test_verify_finds_a_dangling_index_entry(potok, data: Path) -> None:
     metadata = Metadata.open(data / "log" / "meta")
 
     def mislead(txn) -> None:

@@ -26,7 +26,7 @@ main()
 
 
 @pytest.mark.parametrize("module", ["typer", "potok.settings", "potok.cli.log.topics", "potok.log.open", "pyarrow"])
-def test_whoever_interrupts_an_import_sees_no_stack_trace(tmp_path: Path, module: str) -> None:
+def test_interrupting_an_import_prints_no_traceback(tmp_path: Path, module: str) -> None:
     command = [sys.executable, "-c", PROGRAM, module]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")

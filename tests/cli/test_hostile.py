@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 from operators.core.in_process import InProcess
 from potok import StreamsBuilder
-from potok.cli.main import COMMANDS, app
-from potok.cli.unexpected_errors import InternalError, NotText, unexpected
+from potok.cli.main import COMMANDS, InternalError, NotText, app, unexpected
 from potok.machine import MachineError
 from potok.permissions import write_private
 from potok.records.rows import rows_of
@@ -138,7 +137,7 @@ def test_no_command_ends_with_a_stack_trace(place: Path, random: Random) -> None
         assert "an internal error" not in found.stderr
 
 
-def test_what_nobody_meant_to_raise_is_told_in_one_line_with_its_place(tmp_path: Path) -> None:
+def test_unexpected_exceptions_are_reported_in_one_line_with_their_location(tmp_path: Path) -> None:
     def raised(work: object, *given: object) -> Exception:
         try:
             work(*given)  # type: ignore[operator]

@@ -42,7 +42,7 @@ def test_a_program_can_be_looked_at_without_a_log(potok, tmp_path: Path, command
     assert not (tmp_path / "data").exists()
 
 
-def test_a_word_that_is_neither_a_query_nor_a_program_makes_no_log(potok, tmp_path: Path) -> None:
+def test_an_unknown_argument_creates_no_log(potok, tmp_path: Path) -> None:
     result = potok("describe", "nosuchquery")
     assert (result.code, list(tmp_path.iterdir())) == (1, [])
     assert 'there is no query, file or module "nosuchquery"' in result.err

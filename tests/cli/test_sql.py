@@ -77,16 +77,16 @@ def test_a_script_that_is_not_there_is_named(potok) -> None:
     assert (done.code, "cannot read nowhere.sql" in done.err) == (1, True)
 
 
-def test_check_tells_all_that_is_wrong_and_carries_nothing_out(potok, tmp_path: Path) -> None:
+def test_check_reports_all_errors_and_executes_nothing(potok, tmp_path: Path) -> None:
     script = f"{ORDERS}\nSELEC 1;\nSELECT m FROM orders EMIT CHANGES;\nDROP STREAM x;\nSHOW STREAMS"
     (tmp_path / "a.sql").write_text(script)
     done = potok("sql", "--check", "a.sql", "--json")
     assert done.code == 1
     assert [(told["line"], told["column"], told["error"]) for told in done.objects] == [
-        (2, 1, "SyntaxMistake"),
+        (2, 1, "SqlSyntaxError"),
         (3, 8, "UnknownName"),
         (4, 1, "UnknownName"),
-        (5, 13, "SyntaxMistake"),
+        (5, 13, "SqlSyntaxError"),
     ]
     assert not (tmp_path / "data").exists()
     shown = potok("sql", "--check", "a.sql").err
@@ -107,14 +107,14 @@ def test_check_of_a_script_that_was_run_finds_nothing_wrong(potok, tmp_path: Pat
     assert potok("sql", "--check", "a.sql").code == 0
 
 
-def test_check_tells_a_wrong_statement_and_not_what_builds_on_it(potok, tmp_path: Path) -> None:
+def test_check_reports_an_invalid_statement_and_not_its_dependents(potok, tmp_path: Path) -> None:
     wrong = ORDERS.replace("JSON", "JSN")
     (tmp_path / "a.sql").write_text(f"{wrong}\nCREATE STREAM b AS SELECT * FROM orders;\nSELECT * FROM b EMIT CHANGES;")
     (told,) = potok("sql", "--check", "a.sql", "--json").objects
     assert (told["message"], told["line"], told["column"]) == ("there is no format JSN", 1, ORDERS.index("'JSON'") + 1)
 
 
-def test_check_and_a_server_do_not_go_together(potok, tmp_path: Path) -> None:
+def test_check_cannot_be_combined_with_a_server(potok, tmp_path: Path) -> None:
     (tmp_path / "a.sql").write_text("")
     assert potok("sql", "--check", "a.sql", "--server", "http://127.0.0.1:1").code == 2
 

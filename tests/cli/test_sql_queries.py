@@ -42,7 +42,7 @@ def test_a_push_query_streams_to_its_limit(potok, spark: Any) -> None:
     assert "2 rows; the query has ended" in done.err
 
 
-def test_dead_letters_of_its_queries_are_told(potok, spark: Any, tmp_path: Path) -> None:
+def test_dead_letters_of_its_queries_are_reported(potok, spark: Any, tmp_path: Path) -> None:
     potok("sql", "-e", SETUP)
     bad = tmp_path / "bad.txt"
     bad.write_text('{"ms": "many"}\nnot even JSON\n')

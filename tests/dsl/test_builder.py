@@ -24,7 +24,7 @@ def source(**options: object) -> StreamSource:
     return node
 
 
-def test_a_source_is_text_keys_and_json_values_unless_told_otherwise() -> None:
+def test_a_source_has_text_keys_and_json_values_by_default() -> None:
     node = source()
     assert (node.key.format, node.value.format, node.value.schema) == ("text", "json", None)
     assert node.name == "orders"
@@ -88,7 +88,7 @@ def test_build_finds_fields_that_do_not_exist() -> None:
         builder.build()
 
 
-def test_a_builder_can_be_built_twice_and_go_on() -> None:
+def test_a_builder_can_be_built_twice_and_extended() -> None:
     builder = StreamsBuilder("q")
     stream = builder.stream("orders", value=Order)
     stream.to("out")

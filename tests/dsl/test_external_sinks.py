@@ -27,7 +27,7 @@ def built(build: Any) -> StreamsBuilder:
     return builder
 
 
-def test_a_guarantee_is_shown_unless_it_goes_without_saying() -> None:
+def test_a_guarantee_is_shown_unless_it_is_the_default() -> None:
     builder = StreamsBuilder("q")
     orders = builder.stream("orders", value=VALUE)
     orders.to("a")
@@ -52,7 +52,7 @@ def test_a_guarantee_is_shown_unless_it_goes_without_saying() -> None:
         (lambda orders: orders.to_http("shop"), TopologyError),
     ],
 )
-def test_a_mistake_is_found_where_it_was_written(build: Any, kind: type[TopologyError]) -> None:
+def test_an_error_has_the_location_of_its_cause(build: Any, kind: type[TopologyError]) -> None:
     with pytest.raises(kind) as caught:
         built(build).build()
     at = caught.value.at
@@ -61,7 +61,7 @@ def test_a_mistake_is_found_where_it_was_written(build: Any, kind: type[Topology
     assert caught.value.hint
 
 
-def test_a_function_of_the_wrong_arity_is_told_which_arguments_it_gets() -> None:
+def test_a_wrong_arity_is_reported_with_the_arguments_that_are_passed() -> None:
     with pytest.raises(TopologyError) as caught:
         built(lambda orders: orders.to_callable(lambda: None))
     assert "lambda records, batch" in caught.value.hint
@@ -92,7 +92,7 @@ def test_a_function_of_the_driver_need_not_travel() -> None:
     check_picklable(topology)
 
 
-def test_another_guarantee_and_another_place_are_told_and_fit() -> None:
+def test_a_changed_guarantee_or_target_is_reported_and_compatible() -> None:
     def shape(**options: Any) -> Any:
         topology = built(lambda orders: orders.to_http(name="shop", **options)).build()
         return shape_of(topology, infer(topology))

@@ -68,7 +68,7 @@ def test_what_cannot_be_a_processor_is_found_where_it_was_written(call: Any, sai
         call(stream())
 
 
-def test_a_function_of_two_arguments_is_no_processor() -> None:
+def test_a_function_of_two_arguments_is_not_a_processor() -> None:
     with pytest.raises(WrongArity):
         stream().process(lambda key, value: None)
 
@@ -113,7 +113,7 @@ def test_a_processor_over_several_partitions_of_a_key_depends_on_their_order() -
     assert [steps[topology.node(name)].order_dependent for name in ("keeps", "looks")] == [True, False]
 
 
-def test_the_description_tells_stores_and_outputs() -> None:
+def test_the_description_lists_stores_and_outputs() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in").process(Limited(1), name="p", outputs={"alerts": None}).to("out")
     assert "process p: stores last (value), seen (list); outputs alerts" in builder.describe()

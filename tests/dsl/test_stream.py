@@ -154,7 +154,7 @@ def test_merge_takes_several() -> None:
     assert isinstance(node, Merge) and node.upstreams == (a.node, b.node, c.node)
 
 
-def test_a_sink_keeps_what_it_was_told() -> None:
+def test_a_sink_keeps_its_options() -> None:
     stream = orders()
     stream.to("out", key_format="json", value_format="text", partitions=3)
     node = stream._graph.topology().nodes[-1]
@@ -172,7 +172,7 @@ def test_a_format_of_a_sink_that_does_not_exist_is_refused_when_it_is_built() ->
         build()
 
 
-def test_through_goes_on_with_the_same_records() -> None:
+def test_through_continues_with_the_same_records() -> None:
     stream = orders()
     assert stream.through("out").node is stream.node
 

@@ -63,7 +63,7 @@ def test_a_typed_program_is_accepted_with_the_types_it_asserts(check: Callable[[
 
 
 @CHECKERS
-def test_every_mistake_is_reported_on_its_line_and_nothing_else(check: Callable[[Path], Reported]) -> None:
+def test_every_error_is_reported_on_its_line_and_nothing_else(check: Callable[[Path], Reported]) -> None:
     lines = REFUSED.read_text().splitlines()
     expected = {number for number, line in enumerate(lines, 1) if line.endswith("# error")}
     found = check(REFUSED)

@@ -30,7 +30,7 @@ def test_a_program_that_runs_nothing_says_what_runs_it(tmp_path: Path) -> None:
     assert hint.strip() == "hint: potok run orders.py, or end the program with potok.run(builder)"
 
 
-def test_a_builder_inside_a_function_is_told_too(tmp_path: Path) -> None:
+def test_a_builder_inside_a_function_is_reported(tmp_path: Path) -> None:
     inside = "def main():\n" + "".join(f"    {line}\n" for line in PROGRAM.splitlines()) + "main()\n"
     assert "nothing ran it" in run(tmp_path, inside).stderr
 
@@ -66,7 +66,7 @@ async def count(stream):
 """
 
 
-def test_an_app_that_does_nothing_is_told(tmp_path: Path) -> None:
+def test_an_app_without_agents_or_tasks_is_reported(tmp_path: Path) -> None:
     assert "nothing ran it" in run(tmp_path, APP).stderr
 
 

@@ -110,7 +110,7 @@ def test_an_old_version_is_upcast_split_and_dropped() -> None:
         ({**old({}), "timestamp": "yesterday"}, "is not a timestamp of RFC 3339"),
     ],
 )
-def test_a_record_that_is_no_event_of_the_stream_is_a_dead_letter(value: Any, reason: str) -> None:
+def test_a_record_that_is_not_an_event_of_the_stream_is_a_dead_letter(value: Any, reason: str) -> None:
     events, (letter,) = play([value])
     assert events == [] and reason in letter
 

@@ -37,7 +37,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """Yield the arguments of each command that a text names, up to the word that is no part of it."""
+    """Yield the arguments of each command that a text names, up to the word that is not a part of it."""
     assert isinstance(GROUP, TyperGroup)
     for found in NAMED.findall(text):
         words = shlex.split(found.replace("'", "").replace('"', "").rstrip(". "))

@@ -32,7 +32,7 @@ def test_an_example_prints_what_the_page_says(spark: Any, code: str, printed: st
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
-def test_no_example_goes_without_a_run(page: Path) -> None:
+def test_every_example_is_run(page: Path) -> None:
     text = page.read_text()
     assert text.count("```python") == len(EXAMPLE.findall(text))
 

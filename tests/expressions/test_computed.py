@@ -45,7 +45,7 @@ def test_a_single_row_gives_the_same() -> None:
     ]
 
 
-def test_it_may_stand_in_a_struct_and_tells_what_it_reads() -> None:
+def test_it_may_be_nested_in_a_struct_and_lists_the_fields_it_reads() -> None:
     whole = StructExpr(pa.struct([("t", pa.int64())]), (("t", TOTAL),))
     values = pa.array([{"a": 1, "b": 2}, None], VALUE)
     assert evaluate(whole, {"value": values}, 2).column.to_pylist() == [{"t": 3}, {"t": None}]

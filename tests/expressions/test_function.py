@@ -61,7 +61,7 @@ def test_the_arity_is_the_number_of_arguments_that_the_function_needs(
 
 
 @pytest.mark.parametrize("function", [lambda: 1, lambda a, b, c: a, lambda v, *, must: v])
-def test_a_function_that_cannot_be_called_is_refused_where_it_stands(function: Callable[..., Any]) -> None:
+def test_an_uncallable_function_is_refused_with_its_location(function: Callable[..., Any]) -> None:
     with pytest.raises(WrongArity) as caught:
         Function.of(function, (1, 2))
     assert "lambda k, v" in caught.value.hint
@@ -69,7 +69,7 @@ def test_a_function_that_cannot_be_called_is_refused_where_it_stands(function: C
     assert caught.value.at.file == __file__
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_what_is_not_a_function_is_refused() -> None:
     with pytest.raises(TopologyError, match="not a function"):
         Function.of("amount", (1, 2))  # type: ignore[arg-type]
 
@@ -113,7 +113,7 @@ def test_what_is_closed_over_and_can_change_is_shared_as_it_was() -> None:
     assert seen == [5]
 
 
-def test_a_function_that_counts_in_an_outer_variable_goes_on_counting() -> None:
+def test_a_function_that_counts_in_an_outer_variable_continues_counting() -> None:
     count = 0
 
     def counting(v: int) -> int:
@@ -142,7 +142,7 @@ def test_a_wrong_number_of_arguments_is_answered_with_a_right_one(
     assert caught.value.at == Location(__file__, function.__code__.co_firstlineno)
 
 
-def test_what_is_no_function_is_told_with_the_line_that_passed_it() -> None:
+def test_an_argument_that_is_not_a_function_is_reported_with_the_line_of_the_call() -> None:
     given: Any = "amount > 100"
     with pytest.raises(TopologyError, match="'amount > 100' is not a function") as caught:
         Function.of(given, (1, 2))
@@ -150,7 +150,7 @@ def test_what_is_no_function_is_told_with_the_line_that_passed_it() -> None:
     assert caught.value.at.file == __file__
 
 
-def test_the_hint_of_the_caller_goes_before_that_of_the_numbers() -> None:
+def test_the_hint_of_the_caller_has_priority() -> None:
     with pytest.raises(WrongArity) as caught:
         Function.of(lambda v: v, (2, 3), JOINER)
     assert caught.value.hint == JOINER

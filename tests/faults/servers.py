@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from potok.errors import PotokError
-from potok.log.kafka.development.ports import free_ports
-from potok.log.kafka.development.server import KafkaServer
+from potok.log.kafka.development.server import KafkaServer, free_ports
 from potok.settings import Settings
 from tests.faults.drive import wait_until
 from tests.faults.proxy import HOST, Proxy

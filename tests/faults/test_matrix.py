@@ -57,7 +57,7 @@ def test_rows_are_chosen_by_name_and_pattern() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 1_000])
-def test_requests_are_told_apart_however_their_bytes_arrive(size: int) -> None:
+def test_requests_are_separated_however_their_bytes_arrive(size: int) -> None:
     asked = [3, PRODUCE, 22, PRODUCE, 26]
     data = b"".join(struct.pack(">ih", 2 + 10 * api, api) + bytes(10 * api) for api in asked)
     requests = Requests()

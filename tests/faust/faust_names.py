@@ -144,7 +144,7 @@ DIFFERS: dict[str, str] = {
     "App.timer": "in the process of the worker",
     "App.crontab": "in the process of the worker; UTC unless `timezone=` says otherwise",
     "App.topic": "`pattern=` is refused; `partitions=` count if the app creates the topic",
-    "Agent.ask": "for pages, tasks and programs; inside of agents it is refused",
+    "Agent.ask": "for pages, tasks and programs; inside agents it is refused",
     "Agent.test_context": "tables and topics are those of the test; `sent` has what was sent",
     "Channel.put": "dealt with before the next record is taken; stands or falls with the record at hand",
     "Event.ack": "records are done with when their batch commits",

@@ -57,7 +57,7 @@ def test_a_record_that_makes_an_agent_raise_is_a_dead_letter_and_leaves_no_trace
         assert driver.table("seen").get("all") == [3, 4, 6]
 
 
-def test_a_value_that_is_no_data_is_a_dead_letter_also_if_it_was_put_in_place() -> None:
+def test_a_value_that_is_not_data_is_a_dead_letter_also_if_it_was_put_in_place() -> None:
     app = faust.App("app")
     topic = app.topic("numbers")
     kept = app.Table("kept", default=list)
@@ -157,7 +157,7 @@ def test_group_by_spreads_an_agent_and_sharing_a_table_with_one_that_is_not_keep
     assert 'count is not spread: it shares table "counts" with total' in table.upstream.detail
 
 
-def test_an_app_goes_on_after_a_restart_with_what_it_kept() -> None:
+def test_an_app_resumes_after_a_restart_with_its_state() -> None:
     with InProcess(shop()) as driver:
         driver.send("orders", order(1, "u1", 10.0))
         driver.run()

@@ -16,7 +16,7 @@ import potok.faust as faust
 from faust.shop import order, shop
 from operators.core.in_process import InProcess
 from potok.errors import PotokError
-from potok.faust.services.cron import NotCron, next_time
+from potok.faust.services.service import NotCron, next_time
 from potok.faust.services.services import Services, every
 from potok.faust.settings.options import broker_url, state_url
 from potok.faust.web import answer
@@ -36,7 +36,7 @@ def test_brokers_of_faust_are_found(given: Any, url: str | None) -> None:
     assert broker_url(given) == url
 
 
-def test_stores_in_the_worker_are_those_beside_the_log() -> None:
+def test_workers_use_the_stores_next_to_the_log() -> None:
     assert [state_url(url) for url in ("rocksdb://", "memory://", "redis://h")] == [None, None, "redis://h"]
 
 
@@ -131,7 +131,7 @@ def test_cron_finds_the_next_time(cron: str, after: str, due: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "* * * *", "* * * * * *", "61 * * * *", "*/0 * * * *", "x * * * *"])
-def test_what_is_no_time_for_cron_is_refused(text: str) -> None:
+def test_what_is_not_a_time_for_cron_is_refused(text: str) -> None:
     with pytest.raises(NotCron):
         next_time(text, datetime(2026, 1, 1, tzinfo=UTC))
 

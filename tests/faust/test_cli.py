@@ -114,7 +114,7 @@ def test_a_name_that_is_taken_is_refused(app: faust.App) -> None:
         app.command(name="mine")(lambda: None)
 
 
-def test_an_error_in_a_command_of_its_own_kind_is_told(app: faust.App, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_in_a_custom_command_is_reported(app: faust.App, capsys: pytest.CaptureFixture[str]) -> None:
     @app.command(argument("name"))
     async def greet(self: Any, name: str) -> None:
         raise self.UsageError(f"nobody is called {name}")
@@ -124,7 +124,7 @@ def test_an_error_in_a_command_of_its_own_kind_is_told(app: faust.App, capsys: p
     assert "nobody is called ann" in capsys.readouterr().err
 
 
-def test_what_faust_has_besides_is_refused_with_what_to_do_instead() -> None:
+def test_unsupported_faust_names_are_refused_with_an_alternative() -> None:
     assert faust.cli.option is option
     with pytest.raises(ImportError, match="call_command"):
         faust.cli.call_command  # noqa: B018

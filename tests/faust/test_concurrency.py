@@ -103,7 +103,7 @@ def test_a_record_that_had_looked_at_what_another_changed_is_given_again() -> No
     assert outside.asked == [1, 2, 1]
 
 
-def test_what_one_record_has_changed_nobody_sees_before_it_is_done_and_one_that_raises_leaves_no_trace() -> None:
+def test_changes_of_a_record_are_invisible_until_it_is_done_and_undone_if_it_raises() -> None:
     outside = Outside([2, 3, 1])
     app = faust.App("app")
     topic, kept, out = app.topic("numbers", key_type=str), app.Table("kept", default=list), app.topic("out")
@@ -127,7 +127,7 @@ def test_what_one_record_has_changed_nobody_sees_before_it_is_done_and_one_that_
         assert driver.reasons() == [("work", "error")]
 
 
-def test_others_take_one_record_after_the_other_beside_it() -> None:
+def test_other_agents_process_records_in_order_meanwhile() -> None:
     outside = Outside([2, 1])
     app = faust.App("app")
     topic, sums = app.topic("numbers", key_type=str), app.Table("sums", default=int)
@@ -159,7 +159,7 @@ def test_others_take_one_record_after_the_other_beside_it() -> None:
         assert driver.table("sums").all() == {"answers": 30, "records": 2}
 
 
-def test_a_record_that_takes_too_long_is_a_dead_letter_and_the_others_go_on() -> None:
+def test_a_record_that_times_out_is_a_dead_letter_and_the_others_are_processed() -> None:
     outside = Outside([1, 3])
     with InProcess(made(outside, 3, timeout=0.05)) as driver:
         for number in (1, 2, 3):
@@ -190,7 +190,7 @@ def test_lists_fill_up_before_somebody_waits() -> None:
         assert driver.table("kept").get("all") == [[3, 4], [1, 2], [5]]
 
 
-def test_a_task_beside_the_agent_may_not_touch_tables() -> None:
+def test_a_background_task_of_an_agent_may_not_use_tables() -> None:
     app = faust.App("app")
     topic, kept = app.topic("numbers"), app.Table("kept", default=list)
 

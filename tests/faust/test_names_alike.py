@@ -129,7 +129,7 @@ def test_types_are_not_said_twice() -> None:
     assert "app.topic(..., value_type=...)" in caught.value.hint
 
 
-def test_an_agent_that_is_defined_twice_is_told_in_good_english() -> None:
+def test_an_agent_defined_twice_is_reported_in_good_english() -> None:
     app = faust.App("app")
 
     async def views(stream: Any) -> None: ...
@@ -162,7 +162,7 @@ def test_a_table_of_sets_says_of_what(kind: str, tmp_path: Path) -> None:
     app.statements.close()
 
 
-def test_a_title_stands_above_the_rows(tmp_path: Path) -> None:
+def test_a_title_is_printed_above_the_rows(tmp_path: Path) -> None:
     app = page_views(f"file:{tmp_path}")
     counts = app.tables["page_views"]
     with InProcess(app, directory=tmp_path) as driver:

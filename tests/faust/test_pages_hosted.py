@@ -214,7 +214,7 @@ def test_an_app_is_not_served_to_others_without_tokens(shop: Shop) -> None:
         raise AssertionError
 
 
-def test_the_usual_port_may_be_taken_where_nobody_needs_it(
+def test_the_default_port_may_be_in_use_if_not_needed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     app = faust.App("bare", broker=f"file:{tmp_path}")

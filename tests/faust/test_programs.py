@@ -102,7 +102,7 @@ def test_lists_with_times_have_them_in_the_field_that_was_named() -> None:
         assert sent(driver) == [[{"n": 1, "at": 5.0}]]
 
 
-def test_an_event_goes_on_with_its_headers_and_is_sent_without() -> None:
+def test_a_forwarded_event_keeps_its_headers_and_a_sent_one_does_not() -> None:
     app = faust.App("app")
     numbers, out = app.topic("numbers", key_type=str), app.topic("out")
 
@@ -288,7 +288,7 @@ def test_a_schema_says_what_a_topic_holds() -> None:
     assert (topic.value_type, topic.key_type) == (Order, str)
 
 
-def test_another_version_of_an_app_begins_anew() -> None:
+def test_another_version_of_an_app_starts_from_the_beginning() -> None:
     assert [faust.App("app", version=version).id for version in (1, 2)] == ["app", "app-v2"]
     assert faust.App("app", version=2).name == "app"
 
@@ -337,7 +337,7 @@ def test_options_that_would_be_missed_are_refused_with_what_to_do() -> None:
     assert "app.topic(" in caught.value.hint
 
 
-def test_what_nobody_has_is_an_ordinary_attribute_error() -> None:
+def test_unknown_attributes_raise_an_ordinary_attribute_error() -> None:
     app = faust.App("app")
     for thing in (app, app.topic("t"), app.Table("t"), app.channel(), faust):
         with pytest.raises(AttributeError):

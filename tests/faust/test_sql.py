@@ -119,7 +119,7 @@ def test_the_changes_of_a_table_feed_a_statement(tmp_path: Path) -> None:
         assert app.sql("SELECT * FROM by_count WHERE n = 1") == [{"N": 1, "WORDS": 1}]
 
 
-def test_a_table_whose_changes_are_not_written_down_feeds_nobody(app: faust.App) -> None:
+def test_a_table_without_a_changelog_cannot_be_read_by_queries(app: faust.App) -> None:
     app.sql("CREATE TABLE t AS SELECT value, COUNT(*) AS n FROM order_counts GROUP BY value;")
     with pytest.raises(PotokError, match=r"(?s)has no changelog topic.*changelog_topic=True"):
         app.sql("SELECT * FROM order_counts;")
@@ -171,7 +171,7 @@ def test_annotations_are_types_of_sql(annotation: Any, sql: str) -> None:
     assert isinstance(column_type(annotation), pa.DataType)
 
 
-def test_a_row_of_another_type_than_its_table_says_is_told(tmp_path: Path) -> None:
+def test_a_row_of_the_wrong_type_is_reported(tmp_path: Path) -> None:
     app = faust.App("halves", broker=f"file:{tmp_path}")
     numbers, sums = app.topic("numbers", value_type=float), app.Table("sums", default=int)
 

@@ -28,7 +28,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 @pytest.mark.timeout(400)
-def test_statements_run_beside_the_agents_and_go_on_after_a_restart(spark: SparkContext, tmp_path: Path) -> None:
+def test_statements_run_with_the_agents_and_resume_after_a_restart(spark: SparkContext, tmp_path: Path) -> None:
     run(tmp_path, [order(1, "u1", 120.0), order(2, "u1", 20.0)], 1)
     run(tmp_path, [order(3, "u1", 300.0)], 2)
 

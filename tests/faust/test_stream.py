@@ -30,7 +30,7 @@ def run_over(numbers: Any, body: Any, *, batch: int | None = None) -> tuple[list
         return outputs(driver), driver.reasons()
 
 
-def test_filter_and_map_stand_before_the_loop() -> None:
+def test_filter_and_map_are_applied_before_the_loop() -> None:
     async def body(stream: Any, out: Any) -> None:
         async for number in stream.filter(lambda n: n % 2).map(lambda n: n * 10):
             await out.send(value=number)
@@ -124,7 +124,7 @@ def test_an_agent_casts_to_another_whose_records_come_with_a_later_batch() -> No
         assert outputs(driver) == [11]
 
 
-def test_through_writes_records_to_a_topic_and_goes_on_from_there() -> None:
+def test_through_writes_to_a_topic_and_continues_from_it() -> None:
     app = faust.App("app")
     topic, out = app.topic("orders", value_type=Order), app.topic("out")
     between = app.topic("orders-between", value_type=Order)

@@ -150,7 +150,7 @@ def test_the_kills_hit_different_batches_and_the_manifests_name_all(aftermath: A
     assert Counter(rows[REPEATED]) == aftermath.batch(REPEATED)
 
 
-def test_a_server_that_does_not_go_by_the_key_sees_what_comes_again(aftermath: Aftermath) -> None:
+def test_a_server_that_ignores_the_idempotency_key_gets_repeated_requests(aftermath: Aftermath) -> None:
     bodies = [
         body
         for (_, body), headers in zip(aftermath.site.requests, aftermath.site.headers, strict=True)

@@ -85,7 +85,7 @@ def test_creating_a_topic_twice_is_an_error_unless_allowed(log: Broker) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "a/b", "x" * 250, "заказы"])
-def test_a_name_that_is_no_topic_is_refused(log: Broker, name: str) -> None:
+def test_a_name_that_is_not_a_topic_is_refused(log: Broker, name: str) -> None:
     with pytest.raises(InvalidName):
         log.create_topic(name)
     assert not log.has_topic(name)
@@ -379,7 +379,7 @@ def test_a_child_process_opens_the_log_again(log: Broker, method: str) -> None:
     assert values(log, "t") == [b"parent", b"child", b"again"]
 
 
-def test_a_closed_log_says_so_and_is_opened_anew(log: Broker) -> None:
+def test_a_closed_log_raises_an_error_and_can_be_reopened(log: Broker) -> None:
     log.create_topic("t")
     log.close()
     log.close()

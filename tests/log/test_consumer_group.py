@@ -99,7 +99,7 @@ def test_a_member_that_is_forgotten_leaves_too(broker: EmbeddedBroker, members: 
     until(lambda: second.assignment() == [("t", 0)])
 
 
-def test_callbacks_tell_what_comes_and_goes(broker: EmbeddedBroker, members: ExitStack) -> None:
+def test_callbacks_report_assigned_and_revoked_partitions(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 1)
     told: list[tuple[str, list[PartitionId]]] = []
     first = Consumer(
@@ -146,7 +146,9 @@ def test_after_an_error_nothing_is_committed_on_the_way_out(broker: EmbeddedBrok
     assert len(texts(Consumer(broker, "t", group="g"))) == 3
 
 
-def test_a_callback_that_fails_is_told_once_and_the_partitions_move(broker: EmbeddedBroker, members: ExitStack) -> None:
+def test_a_failing_callback_is_reported_once_and_the_partitions_move(
+    broker: EmbeddedBroker, members: ExitStack
+) -> None:
     fill(broker, 2, 1)
 
     def fail(partitions: list[PartitionId]) -> None:
@@ -182,7 +184,7 @@ def test_a_member_that_was_taken_out_joins_again_although_its_callback_failed(
     assert told == [[("t", 0)]]
 
 
-def test_a_partition_is_read_although_nobody_could_tell_at_first_where_it_begins(
+def test_a_partition_is_read_although_its_start_was_unknown_at_first(
     broker: EmbeddedBroker, members: ExitStack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(broker, 1, 2)
@@ -304,7 +306,7 @@ def test_where_a_group_began_is_remembered_without_a_commit(broker: EmbeddedBrok
         assert texts(second) == ["0:3", "0:4"]
 
 
-def test_offsets_cannot_be_set_from_outside_while_the_group_is_at_work(broker: EmbeddedBroker) -> None:
+def test_offsets_of_an_active_group_cannot_be_set_from_outside(broker: EmbeddedBroker) -> None:
     fill(broker, 1, 3)
     with Consumer(broker, "t", group="g"), pytest.raises(GroupHasMembers, match="a member"):
         broker.commit("g", "t", {0: 1})

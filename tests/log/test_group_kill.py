@@ -63,7 +63,7 @@ def test_the_partitions_of_a_killed_member_move_and_no_record_is_lost(start: Sta
     assert sum(count - 1 for count in seen.values()) <= 7
 
 
-def test_members_that_come_and_go_share_at_any_time(start: Start, broker: EmbeddedBroker) -> None:
+def test_partitions_stay_balanced_while_members_join_and_leave(start: Start, broker: EmbeddedBroker) -> None:
     broker.create_topic("t", 4)
     processes = [member(start) for _ in range(3)]
     until(lambda: loads(broker) == [1, 1, 2])

@@ -37,7 +37,7 @@ def test_by_default_it_stops_and_says_how_many_are_gone(broker: EmbeddedBroker) 
             next(iter(consumer))
 
 
-def test_jumping_goes_on_behind_the_gap_with_a_warning(
+def test_skipping_continues_after_the_gap_with_a_warning(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     cut_off(broker, 3)
@@ -70,7 +70,7 @@ def test_without_an_archive_there_is_nothing_to_read_from_it(broker: EmbeddedBro
 
 
 @pytest.mark.parametrize("on_lost", ["stop", "jump"])
-def test_a_consumer_that_is_overtaken_at_work_hears_of_it(broker: EmbeddedBroker, on_lost: OnLost) -> None:
+def test_a_consumer_overtaken_by_retention_gets_an_error(broker: EmbeddedBroker, on_lost: OnLost) -> None:
     broker.create_topic("t", segment_bytes=1, retention_bytes=0)
     broker.append("t", [LogRecord(None, b"0"), LogRecord(None, b"1")])
     consumer = Consumer(broker, "t", start="earliest", on_lost=on_lost)
@@ -83,7 +83,7 @@ def test_a_consumer_that_is_overtaken_at_work_hears_of_it(broker: EmbeddedBroker
             consumer.poll()
 
 
-def test_a_word_that_is_not_known_is_refused(broker: EmbeddedBroker) -> None:
+def test_an_unknown_argument_is_refused(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     with pytest.raises(LogError, match='use "stop", "jump" or "archive"'):
         Consumer(broker, "t", on_lost="ignore")  # type: ignore[arg-type]

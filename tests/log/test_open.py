@@ -26,7 +26,7 @@ def test_all_spellings_of_a_directory_are_one_broker(tmp_path: Path) -> None:
     broker.close()
 
 
-def test_a_closed_broker_is_opened_anew(tmp_path: Path) -> None:
+def test_a_closed_broker_is_reopened(tmp_path: Path) -> None:
     first = open_broker(tmp_path)
     first.create_topic("orders")
     first.close()

@@ -26,7 +26,7 @@ def test_a_key_hashes_as_in_kafka(key: bytes, expected: int) -> None:
 @given(
     st.lists(st.one_of(st.binary(max_size=40), st.binary(min_size=250, max_size=300)), min_size=1), st.integers(1, 99)
 )
-def test_many_keys_go_where_each_one_would(keys: list[bytes], partitions: int) -> None:
+def test_many_keys_are_partitioned_like_single_ones(keys: list[bytes], partitions: int) -> None:
     found = partitions_of(pa.array(keys, pa.binary()), partitions)
     assert list(found) == [partition_of(key, partitions) for key in keys]
 

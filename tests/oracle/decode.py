@@ -68,7 +68,7 @@ def _json(text: str) -> Any:
 
     try:
         parsed = json.loads(text, parse_constant=no_constant)
-        json.dumps(parsed, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+        json.dumps(parsed, ensure_ascii=False).encode()  # half of a surrogate pair is not text
     except ValueError as error:
         raise Undecodable(str(error)) from error
     return parsed

@@ -68,7 +68,7 @@ class EventRows:
             yield SetAside("late")
         noted = Noted(item, self.asked(item, "opens", True), self.asked(item, "closes", False))
         if self.node.aggregation.kind not in ("fold", "reduce", "count"):
-            begin(self.node.aggregation).selected(item)  # a value that cannot be selected is no record at all
+            begin(self.node.aggregation).selected(item)  # a value that cannot be selected is not a record at all
         everything = [*self.noted.get(text, []), noted]
         everything.sort(key=lambda one: (one.item.at_ms, *one.item.place))
         rows, failures = self.in_sessions(everything) if isinstance(window, Session) else self.counted(everything)

@@ -235,7 +235,7 @@ class _Walk:
             return
         for downstream in self.downstreams(node):
             if isinstance(downstream, ToStream):
-                # That a window is dropped because it is over is no change of its result.
+                # That a window is dropped because it is over is not a change of its result.
                 if not change.dropped:
                     both = {"before": change.before, "after": change.after}
                     shown = both if downstream.changes else change.after

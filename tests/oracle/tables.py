@@ -37,7 +37,7 @@ class SetAside(Exception):
 
 @dataclass(frozen=True)
 class Change:
-    """One row of a table before and after; null is no row. `item` is the record that caused it, or was the last.
+    """One row of a table before and after; null is not a row. `item` is the record that caused it, or was the last.
 
     `dropped` says that no record caused it: the row is a window that is over.
     """

@@ -71,7 +71,7 @@ def test_a_value_that_no_step_replaces_is_written_as_it_was_read() -> None:
     assert written(expected, "out") == [("a", {"user": "a", "amount": 3, "more": 1}), ("b", {"user": "b"})]
 
 
-def test_a_field_that_nobody_looks_at_cannot_be_wrong() -> None:
+def test_an_unused_field_is_not_checked() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in", value=ORDER).group_by("user").count(name="t")
     records = {"in": {0: [sent({"user": "a", "amount": "?"}), sent({"user": 5}), sent(b"[]")]}}
@@ -82,7 +82,7 @@ def test_a_field_that_nobody_looks_at_cannot_be_wrong() -> None:
     assert [letter[1] for letter in letters(expected)] == [1, 2]
 
 
-def test_a_default_stands_for_a_missing_field() -> None:
+def test_a_default_replaces_a_missing_field() -> None:
     from dataclasses import dataclass
 
     @dataclass
@@ -268,7 +268,7 @@ def test_a_table_keeps_the_last_value_and_null_deletes() -> None:
     assert letters(expected) == [(0, 5, "in", "no key")]
 
 
-def test_to_table_goes_by_event_time_after_a_new_key_and_by_position_before() -> None:
+def test_to_table_orders_by_event_time_after_a_key_change_and_by_position_before() -> None:
     builder = StreamsBuilder("q")
     stream = builder.stream("in")
     stream.to_table(name="by_position")

@@ -121,7 +121,7 @@ def test_what_has_no_bytes_of_its_own_cannot_be_a_key(key: Any) -> None:
         encode_key(key)
 
 
-def test_text_that_is_half_of_a_character_is_no_key_of_a_table_of_text() -> None:
+def test_text_that_is_half_of_a_character_is_not_a_key_of_a_table_of_text() -> None:
     with pytest.raises(UnusableKeyError, match="surrogate"):
         encode_key("\ud800", pa.string())
 

@@ -40,7 +40,7 @@ def test_a_record_of_a_record_has_the_fields_of_both() -> None:
     assert schema.names == ("order_id", "address", "amount", "by")
 
 
-def test_a_class_keyword_that_nobody_knows_is_refused() -> None:
+def test_an_unknown_class_keyword_is_refused() -> None:
     with pytest.raises(TypeError, match="unknown class keywords: colour"):
 
         class Odd(Record, colour="red"):

@@ -1,4 +1,4 @@
-"""JSON texts for property tests: what a schema asks for, what it does not, and what is no JSON at all."""
+"""JSON texts for property tests: what a schema asks for, what it does not, and what is not JSON at all."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def planner(broker: EmbeddedBroker, timer_in_ms: int, **options: Any) -> Planner
 
 def test_an_alarm_that_is_due_is_a_tick_with_its_processing_time(broker: EmbeddedBroker) -> None:
     found = planner(broker, -1).next()
-    assert found.tick == 1 and found.topics == READ.topics
+    assert found.empty_batches == 1 and found.topics == READ.topics
     assert found.at_ms >= int(time.time() * 1000) - 60_000
 
 
@@ -47,13 +47,13 @@ def test_an_alarm_that_is_not_due_is_none(broker: EmbeddedBroker) -> None:
 
 def test_processing_time_may_be_ahead_of_the_clock(broker: EmbeddedBroker) -> None:
     found = planner(broker, 600_000, ahead_ms=700_000).next()
-    assert found.tick == 1
+    assert found.empty_batches == 1
     assert found.at_ms > int(time.time() * 1000) + 600_000
 
 
 def test_a_run_with_an_end_takes_only_what_was_due_when_it_began(broker: EmbeddedBroker) -> None:
     ends = {"t": {0: 0}}
-    assert planner(broker, -1, target=ends).next().tick == 1
+    assert planner(broker, -1, target=ends).next().empty_batches == 1
     late = planner(broker, 600_000, target=ends)
     entry = Entry(epoch=1, offsets=READ, next_timers={"p": late._began_ms + 1})
     broker.set_metadata({metadata_key_of("q", "ledger"): entry.to_bytes()})

@@ -44,7 +44,7 @@ def test_a_quiet_query_wakes_for_a_timer_by_the_wall_clock(spark: Any, tmp_path:
         assert [(record.key, record.value) for record in found] == [("k", 1)]
 
 
-def test_state_goes_through_a_shuffle_and_a_restart(spark: Any) -> None:
+def test_state_survives_a_shuffle_and_a_restart(spark: Any) -> None:
     class Running(Processor):
         total = value_store(default=0)
 

@@ -51,7 +51,7 @@ def test_a_record_too_large_for_the_log_is_set_aside_alone(spread: bool) -> None
         assert refused(driver.broker, "pad") == {("padded", 1, "a record of 4,003 bytes is over the limit of 3,000")}
 
 
-def test_a_letter_that_is_too_large_itself_is_cut_and_replayed_whole() -> None:
+def test_an_oversized_dead_letter_is_truncated_and_replayed_in_full() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in", value="n long").to("out")
     with InProcess(builder) as driver:
@@ -78,7 +78,7 @@ def kafka_log(kafka: ServerStatus, tmp_path: Path) -> Iterator[Broker]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("spark")
-def test_kafka_refuses_more_and_the_query_goes_on_all_the_same(kafka_log: Broker) -> None:
+def test_the_query_continues_if_kafka_refuses_more_partitions(kafka_log: Broker) -> None:
     name = f"refused-{uuid.uuid4().hex[:8]}"
     kafka_log.create_topic(f"{name}-orders")
     orders = [(10, NOW, "a"), (2_000_000, NOW, "b"), (20, -5, "c"), (30, NOW, None)]

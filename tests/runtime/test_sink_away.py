@@ -141,7 +141,7 @@ def test_a_disk_that_is_away_or_full_for_a_while_gets_every_record_once(
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once", "at_least_once", "at_most_once"])
-def test_a_disk_that_goes_away_before_files_get_their_names_gets_every_record_once(
+def test_records_are_written_once_if_the_disk_fails_before_files_are_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guarantee: Any
 ) -> None:
     monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.002)

@@ -54,7 +54,7 @@ def test_an_older_copy_of_a_shard_stops_the_query(tmp_path: Path) -> None:
         sell(shop, "a")
 
 
-def test_state_that_was_dropped_on_purpose_is_built_anew(tmp_path: Path) -> None:
+def test_state_that_was_dropped_on_purpose_is_rebuilt(tmp_path: Path) -> None:
     with driver(tmp_path) as shop:
         sell(shop, "a", "b", "a")
     with driver(tmp_path) as shop:

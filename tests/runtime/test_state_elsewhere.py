@@ -84,7 +84,7 @@ def test_a_batch_that_died_is_done_again_as_if_it_had_never_been(
     class Died(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise Died
 
     with InProcess(tables(name), state=state) as driver, InProcess(tables(name)) as undisturbed:

@@ -62,7 +62,7 @@ def send(broker: Broker, topology: Topology, *values: int) -> None:
     broker.append(topic, [LogRecord(b"k", str(value).encode()) for value in values])
 
 
-def test_another_machine_goes_on_where_the_first_one_stopped(settings: Settings, topology: Topology) -> None:
+def test_another_machine_resumes_where_the_first_one_stopped(settings: Settings, topology: Topology) -> None:
     broker = open_broker(settings.broker, settings)
     send(broker, topology, 1, 2, 3)
     work(topology, broker, settings).release()

@@ -94,7 +94,7 @@ def test_a_driver_that_was_replaced_says_so_and_names_the_other(
     other.step()
 
 
-def test_whatever_the_state_of_another_makes_a_task_raise_is_told_as_what_it_is(
+def test_errors_caused_by_foreign_state_are_reported_as_such(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send(broker, 5, 0)

@@ -82,7 +82,7 @@ def test_trailers_without_end_are_refused(server: Server) -> None:
     assert answer_to(server, b"GET /info HTTP/1.1\r\n" + HEAD + b"\r\n").startswith(b"HTTP/1.1 200 ")
 
 
-def test_whoever_waits_for_a_topic_keeps_nobody_else_waiting(shop: Play) -> None:
+def test_waiting_for_a_topic_does_not_block_others(shop: Play) -> None:
     with served(shop, seconds=1.0, workers=2) as client, ThreadPoolExecutor(12) as callers:
         waiting = [callers.submit(client.post, "/sql", json={"sql": WAITS}) for _ in range(6)]
         waiting += [callers.submit(client.post, "/ksql", json={"ksql": WAITS}) for _ in range(6)]
@@ -103,7 +103,7 @@ def test_a_wait_in_a_script_that_changes_something_is_as_short(shop: Play) -> No
     "expression",
     [NEVER_ENDS, f"REGEXP_EXTRACT('(a+)+b', RPAD('a', 5000, 'a')) || CAST({NEVER_ENDS} AS VARCHAR)"],
 )
-def test_a_worker_whose_client_was_told_to_go_is_free_again(shop: Play, expression: str) -> None:
+def test_a_worker_is_free_after_its_client_was_disconnected(shop: Play, expression: str) -> None:
     shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
     with served(shop, seconds=0.5, workers=1) as client:
         assert client.post("/sql", json={"sql": f"SELECT {expression} FROM orders;"}).status_code == 503
@@ -151,7 +151,7 @@ def test_bodies_that_come_slowly_do_not_fill_the_memory(shop: Play) -> None:
             assert found.status_code == 200
 
 
-def test_a_client_that_goes_away_in_the_middle_of_its_body_is_no_failure(
+def test_a_disconnect_in_the_middle_of_a_request_body_is_not_a_failure(
     server: Server, client: httpx.Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):

@@ -54,7 +54,7 @@ def test_records_are_not_appended_to_what_a_query_writes(client: httpx.Client) -
     assert client.post("/topics/_commands/records", json={"value": "x"}).status_code == 400
 
 
-def test_a_topic_that_was_created_anew_has_seen_no_idempotency_key(client: httpx.Client, shop: Play) -> None:
+def test_a_recreated_topic_has_no_idempotency_keys(client: httpx.Client, shop: Play) -> None:
     create = "CREATE STREAM notes (id VARCHAR KEY, v VARCHAR) WITH (KAFKA_TOPIC = 'notes', PARTITIONS = 1);"
     for _ in range(2):
         shop.do(create)
@@ -130,7 +130,7 @@ def test_work_sees_that_its_time_is_over() -> None:
         (OSError(24, "Too many open files"), 503, "ulimit"),
     ],
 )
-def test_what_nobody_meant_to_raise_is_one_of_our_answers(shop: Play, error: Exception, status: int, told: str) -> None:
+def test_unexpected_exceptions_become_error_responses(shop: Play, error: Exception, status: int, told: str) -> None:
     app = create_app(shop.database)
 
     @app.get("/fails")

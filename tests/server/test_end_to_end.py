@@ -37,7 +37,9 @@ def served(directory: Path) -> Iterator[httpx.Client]:
 
 @pytest.mark.spark
 @pytest.mark.timeout(300)
-def test_a_database_is_used_by_http_alone_and_goes_on_after_a_restart(spark: SparkContext, tmp_path: Path) -> None:
+def test_a_database_can_be_used_through_http_alone_and_resumes_after_a_restart(
+    spark: SparkContext, tmp_path: Path
+) -> None:
     with served(tmp_path) as client:
         client.post("/ksql", json={"ksql": SCRIPT}).raise_for_status()
         with client.stream("GET", "/tables/totals/changes") as answer:

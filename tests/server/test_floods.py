@@ -69,7 +69,7 @@ def test_a_web_socket_that_sends_frame_after_frame_is_cut_off(server: Server, fr
         assert is_cut_off(caller)
 
 
-def test_what_a_web_socket_says_is_not_kept_and_its_feed_goes_on(server: Server, shop: Play) -> None:
+def test_incoming_web_socket_messages_are_discarded_and_the_feed_continues(server: Server, shop: Play) -> None:
     with upgraded(server) as caller:
         for _ in range(100):
             caller.sendall(frame(FINAL | TEXT, b"x" * 100))
@@ -94,7 +94,7 @@ def test_requests_that_wait_behind_another_are_few(server: Server) -> None:
         assert httpx.get(f"{server.url}/info").status_code == 200
 
 
-def test_both_protocols_refuse_in_the_same_words_where_there_are_too_many_connections(shop: Play) -> None:
+def test_both_protocols_refuse_excess_connections_with_the_same_message(shop: Play) -> None:
     with Server(shop.database, port=0, limits=Limits(connections=2)) as server:
         with socket.create_connection(("127.0.0.1", server.port)), Http2Client(server.port) as new:
             old = httpx.get(f"{server.url}/tables")

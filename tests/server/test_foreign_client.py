@@ -27,7 +27,7 @@ def test_it_runs_statements(foreign: KSQLdbClient) -> None:
     assert {"name", "scope", "value"} == set(foreign.get_properties()[0])
 
 
-def test_it_is_told_of_mistakes(foreign: KSQLdbClient) -> None:
+def test_it_gets_errors_for_invalid_requests(foreign: KSQLdbClient) -> None:
     with pytest.raises(requests.HTTPError) as caught:
         foreign.ksql("DROP STREAM nobody;")
     assert caught.value.response.json()["error_code"] == 40001

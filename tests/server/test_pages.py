@@ -131,9 +131,7 @@ def test_a_missing_slash_is_put_right(play: Play) -> None:
         assert client.get("/x/a", follow_redirects=True).text.startswith("GET /x/a/ {'y': 'a'}")
 
 
-def test_a_page_that_raises_tells_the_client_nothing_and_the_log_everything(
-    play: Play, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_page_error_is_logged_and_not_sent_to_the_client(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     with served(play, Raising("/x")) as client:
         answer = client.get("/x")
     assert (answer.status_code, answer.headers["content-type"]) == (500, "application/problem+json")
@@ -159,7 +157,7 @@ def test_a_page_that_never_answers_is_cut_off(play: Play) -> None:
     assert ended == ["cancelled"]
 
 
-def test_a_page_that_waits_holds_up_nobody(play: Play) -> None:
+def test_a_waiting_page_does_not_block_others(play: Play) -> None:
     entered = threading.Event()
 
     class Waiting(Echo):
@@ -203,7 +201,7 @@ def test_a_body_that_is_too_large_never_reaches_a_page(play: Play) -> None:
         assert client.post("/x", content=b"x" * 11).status_code == 413
 
 
-def test_files_are_served_and_nothing_beside_them(play: Play, tmp_path: Path) -> None:
+def test_only_files_of_the_served_directory_are_served(play: Play, tmp_path: Path) -> None:
     directory = tmp_path / "site"
     directory.mkdir()
     (directory / "index.html").write_text("<p>hello</p>")

@@ -32,7 +32,7 @@ def test_with_tokens_it_listens_anywhere(play: Play) -> None:
         assert httpx.get(f"{address}/tables", headers=token).status_code == 200
 
 
-def test_a_port_that_is_taken_is_told(play: Play) -> None:
+def test_a_port_in_use_is_reported(play: Play) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -46,7 +46,7 @@ def test_it_can_be_served_again_after_it_ended(shop: Play) -> None:
             assert httpx.get(f"{server.url}/tables").status_code == 200
 
 
-def test_http_2_is_spoken_with_whoever_begins_with_it(server: Server, shop: Play) -> None:
+def test_http_2_is_used_with_clients_that_start_with_its_preface(server: Server, shop: Play) -> None:
     sell(shop, ("o1", "ann", 2.5))
     with httpx.Client(base_url=server.url, http1=False, http2=True, timeout=30) as client:
         answer = client.get("/tables/totals/ann")

@@ -43,7 +43,7 @@ class Client:
         await asyncio.Event().wait()
 
 
-def test_a_client_that_stops_taking_is_let_go_at_once_and_finds_the_reason_when_it_wakes() -> None:
+def test_a_client_that_stops_reading_is_disconnected_and_can_read_the_reason_later() -> None:
     asyncio.run(_stops_and_wakes())
 
 
@@ -59,7 +59,7 @@ async def _stops_and_wakes() -> None:
 
 
 @pytest.mark.parametrize("moment", range(20))
-def test_a_client_that_goes_as_a_piece_is_sent_ends_the_response(moment: int) -> None:
+def test_a_disconnect_during_a_write_ends_the_response(moment: int) -> None:
     asyncio.run(_goes(moment))
 
 

@@ -40,7 +40,7 @@ def test_headers_come_along() -> None:
     assert [record.headers for record in got] == [(("trace", b"1"),), ()]
 
 
-def test_what_a_function_refuses_is_told_by_index() -> None:
+def test_refused_arguments_are_reported_by_index() -> None:
     assert called(lambda records: {1: ValueError("no value")}, rows_of(RECORDS, TYPES)) == {1: "no value"}
     assert called(lambda records: len(records), rows_of(RECORDS, TYPES)) == {}
 

@@ -65,7 +65,7 @@ def test_a_batch_that_comes_again_without_records_leaves_no_files_behind(tmp_pat
 
 
 @pytest.mark.parametrize("guarantee", [Guarantee.AT_LEAST_ONCE, Guarantee.AT_MOST_ONCE])
-def test_without_exactly_once_nothing_is_replaced_and_nobody_owns_it(tmp_path: Path, guarantee: Guarantee) -> None:
+def test_without_exactly_once_nothing_is_replaced_or_owned(tmp_path: Path, guarantee: Guarantee) -> None:
     for epoch in (1, 2):
         write(tmp_path, target(tmp_path).open(opening(TYPES, guarantee, epoch=epoch)), ORDERS, Batch(epoch, 1))
     other = target(tmp_path).open(opening(TYPES, guarantee, query="other"))
@@ -168,7 +168,7 @@ def test_a_damaged_owner_file_is_an_error_that_names_it(tmp_path: Path, content:
 
 
 @pytest.mark.parametrize("name", ["1 copy.json", "0000000001 (2).json", "2\u00b2.json"])
-def test_files_of_others_beside_the_manifests_are_no_manifests(tmp_path: Path, name: str) -> None:
+def test_foreign_files_next_to_manifests_are_ignored(tmp_path: Path, name: str) -> None:
     sink_writer = target(tmp_path).open(opening(TYPES))
     write(tmp_path, sink_writer, ORDERS, Batch(1, 1))
     (tmp_path / "_potok" / name).write_text("not ours")

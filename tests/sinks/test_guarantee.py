@@ -16,6 +16,6 @@ def test_one_that_does_not_exist_names_those_that_do(given: str) -> None:
         Guarantee.of(given)
 
 
-def test_only_the_default_goes_without_saying() -> None:
+def test_only_the_default_is_omitted() -> None:
     assert [guarantee.note for guarantee in Guarantee] == ["at_most_once", "at_least_once", ""]
     assert [guarantee.before_commit for guarantee in Guarantee] == [False, True, True]

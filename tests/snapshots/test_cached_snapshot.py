@@ -13,8 +13,8 @@ from potok.dsl.builder import StreamsBuilder
 from potok.snapshots.cached_snapshot import CachedSnapshot, NotFrozen
 from potok.snapshots.layout import load_layouts
 from potok.snapshots.tables import NoSuchQuery
-from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.location import StateLocation
+from potok.state.lmdb.lmdb_store import LmdbSnapshot
+from potok.state.open import StateLocation
 from snapshots.test_snapshot import fail_before_the_commit
 
 SHARDS = 2

@@ -14,8 +14,7 @@ from potok.backends.state_url import Where
 from potok.dsl.builder import StreamsBuilder
 from potok.snapshots.snapshot import Committed, Snapshot, TooManyCommits, read_snapshot
 from potok.state.fence import Attempt, Fence
-from potok.state.location import StateLocation
-from potok.state.open import close_store, open_store
+from potok.state.open import StateLocation, close_store, open_store
 from potok.state.session import StateSession
 from potok.topology.nodes.windows import tumbling_ms
 
@@ -36,7 +35,7 @@ def fail_before_the_commit(driver: InProcess, monkeypatch: pytest.MonkeyPatch) -
     class Died(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise Died
 
     with monkeypatch.context() as patched:

@@ -27,7 +27,7 @@ def test_a_cluster_in_this_process_gets_another_secret_each_time() -> None:
     assert all(re.fullmatch("[0-9a-f]{64}", secret) for secret in made)
 
 
-def test_a_cluster_of_spark_has_to_be_told_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spark_cluster_needs_a_configured_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     with pytest.raises(NoSparkSecret, match="spark://host:7077") as caught:
         spark_conf(Settings(master="spark://host:7077"))
@@ -50,7 +50,7 @@ def test_who_says_no_is_believed() -> None:
         ("local[2]", {}, {}),
     ],
 )
-def test_what_was_submitted_stands(master: str, told: dict[str, str], expected: dict[str, str]) -> None:
+def test_options_of_spark_submit_are_kept(master: str, told: dict[str, str], expected: dict[str, str]) -> None:
     assert as_submitted(master, told) == expected  # type: ignore[arg-type]
 
 

@@ -93,7 +93,7 @@ def test_a_cache_that_cannot_be_written_to_means_no_archive(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("option", ["-Xshare:off", "-XX:SharedArchiveFile=/mine.jsa", "-XX:AOTCache=/mine.aot"])
-def test_whoever_chooses_an_archive_gets_that_one(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chosen_archive_directory_is_used(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ClassArchive.of(java(tmp_path), tmp_path, f"{OPTIONS} {option}").options == []
     monkeypatch.setenv("SPARK_SUBMIT_OPTS", option)
     assert ClassArchive.of(java(tmp_path), tmp_path, OPTIONS).options == []
@@ -125,7 +125,7 @@ def test_java_25_names_its_messages_otherwise(tmp_path: Path) -> None:
         assert ("-Xlog:aot*=off" in options) == named
 
 
-def test_archives_that_nobody_uses_any_more_are_deleted(tmp_path: Path) -> None:
+def test_unused_archives_are_deleted(tmp_path: Path) -> None:
     old, used = tmp_path / "spark-classes-old.jsa", tmp_path / "spark-classes-used.jsa"
     for path, age_s in ((old, UNUSED_FOR_S + 60), (used, 60)):
         path.touch()

@@ -20,7 +20,7 @@ def test_a_failed_task_is_retried_and_never_run_twice_at_once() -> None:
     assert conf["spark.speculation"] == "false"
 
 
-def test_what_the_settings_say_about_spark_has_the_last_word() -> None:
+def test_spark_settings_have_the_highest_priority() -> None:
     conf = spark_conf(Settings.load(environ={}, driver_memory="3g", spark={"sql": {"shuffle.partitions": 7}}))
     assert conf["spark.driver.memory"] == "3g"
     assert conf["spark.sql.shuffle.partitions"] == "7"

@@ -38,11 +38,11 @@ def test_agents_log_at_the_level_of_their_worker_and_libraries_are_silent() -> N
     assert written("error") == []
 
 
-def test_a_task_that_is_told_nothing_is_left_alone() -> None:
+def test_worker_logging_is_unchanged_without_a_configured_level() -> None:
     assert written("") == ["a strange order"]
 
 
-def test_spark_is_told_the_level_that_was_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_level_is_passed_to_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     name = f"spark.executorEnv.{worker_logs.VARIABLE}"
     monkeypatch.setattr(worker_logs, "_chosen", "")
     assert name not in spark_conf(Settings())
@@ -50,7 +50,7 @@ def test_spark_is_told_the_level_that_was_chosen(monkeypatch: pytest.MonkeyPatch
     assert spark_conf(Settings())[name] == "info"
 
 
-def test_the_variable_is_no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_variable_is_not_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(worker_logs.VARIABLE, "info")
     Settings.load()
 

@@ -4,7 +4,7 @@ A file has `[sources]`, statements by name, and `[[case]]`s:
 
 - `given`: names of sources that are created before `sql`, whose lines count from 1.
 - `inputs`: records, `value` (and `key`) as the text of their bytes; no `value` is a tombstone. A number in the format
-  KAFKA is `{int = 7}`, `{bigint = 7}` or `{double = 1.5}`; bytes that are no text are `{hex = "00ff"}`. A header of
+  KAFKA is `{int = 7}`, `{bigint = 7}` or `{double = 1.5}`; bytes that are not text are `{hex = "00ff"}`. A header of
   `{null = true}` has no value.
 - `outputs`: all records of the topics that are named there, in order. JSON is compared as data.
 - `empty`: topics that have no records. `dead`: reasons of dead letters; none if left out.

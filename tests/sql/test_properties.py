@@ -49,7 +49,7 @@ def test_a_prefix_of_ksqldb_makes_no_other_property() -> None:
         assert driver.session.properties == {}
 
 
-def test_a_warning_of_set_is_told() -> None:
+def test_a_warning_of_set_is_shown() -> None:
     with InProcessSql() as driver:
         (done,) = driver.execute("SET 'commit.interval.ms' = '0';")
         assert "has no effect" in done.result.warnings[0]  # type: ignore[union-attr]

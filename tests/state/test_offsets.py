@@ -71,8 +71,8 @@ def test_empty_partitions_are_listed() -> None:
 
 
 @given(ends_of_topics, st.integers(0, 9), st.sets(st.tuples(st.sampled_from("ab"), st.integers(0, 11))))
-def test_json_round_trips(topics: dict[str, dict[int, int]], tick: int, idle: set[tuple[str, int]]) -> None:
-    offsets = Offsets(topics, tick, frozenset(idle))
+def test_json_round_trips(topics: dict[str, dict[int, int]], empty_batches: int, idle: set[tuple[str, int]]) -> None:
+    offsets = Offsets(topics, empty_batches, frozenset(idle))
     assert Offsets.of_json(json.loads(json.dumps(offsets.to_json()))) == offsets
 
 

@@ -143,7 +143,7 @@ def test_what_redis_rejects_is_an_error_of_potok(
         client.close()
 
 
-def test_a_redis_that_is_killed_is_unreachable_and_goes_on_after_a_restart(redis_beside: RedisServer) -> None:
+def test_a_killed_redis_is_unreachable_and_usable_after_a_restart(redis_beside: RedisServer) -> None:
     shard, store = _opened(redis_beside.url)
     redis_beside.stop(signal.SIGKILL)
     try:

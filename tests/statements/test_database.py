@@ -127,7 +127,7 @@ def test_a_column_can_be_added_and_is_known_to_later_queries(database: Database)
     assert [column.name for column in database.catalog.source("REGIONS").columns] == ["ID", "REGION"]
 
 
-def test_queries_that_feed_each_other_in_a_circle_are_allowed_and_told(database: Database) -> None:
+def test_queries_that_form_a_cycle_are_allowed_and_reported(database: Database) -> None:
     made = "(id VARCHAR KEY, n INT) WITH (VALUE_FORMAT = 'JSON', PARTITIONS = 1, KAFKA_TOPIC ="
     apply(database, f"CREATE STREAM a {made} 'a'); CREATE STREAM b {made} 'b'); CREATE STREAM c {made} 'c');")
     first, second, third, aside = apply(

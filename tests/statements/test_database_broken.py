@@ -70,7 +70,7 @@ def test_a_function_that_is_not_known_here_leaves_the_rest_of_the_catalog(sessio
         session.execute("SELECT * FROM b;")
 
 
-def test_what_cannot_be_read_is_told_once_in_one_line(
+def test_unreadable_input_is_reported_once_in_one_line(
     session: SqlSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     session.database.refresh()
@@ -81,7 +81,7 @@ def test_what_cannot_be_read_is_told_once_in_one_line(
     assert told == ["B and C cannot be loaded: there is no function ZZ; --functions FILE loads functions"]
 
 
-def test_what_was_dropped_is_told_no_more(
+def test_dropped_sources_cause_no_warnings(
     session: SqlSession, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     session.execute("DROP STREAM c; DROP STREAM b;")

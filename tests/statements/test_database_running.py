@@ -80,7 +80,7 @@ def test_a_process_that_dies_once_a_statement_is_written_down_leaves_all_of_it(
     assert len(second.rows("SELECT * FROM b;")) == 5
 
 
-def test_a_query_that_cannot_begin_is_written_down_and_told(database: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_query_that_cannot_start_is_recorded_and_reported(database: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     database.start()
     shared = database.begun[-1]
     add = shared.add
@@ -103,7 +103,7 @@ def test_all_queries_begin_again_after_a_commit_that_failed(database: Running, m
     first = database.begun[-1]
     publish = EmbeddedBroker.publish
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         monkeypatch.setattr(EmbeddedBroker, "publish", publish)
         raise LogError("no space left", hint="make some")
 
@@ -167,7 +167,7 @@ def test_what_a_dropped_table_left_is_removed_after_a_crash(
     assert (known_queries(database.broker), database.broker.has_topic("T")) == ([], False)
 
 
-def test_a_replacement_whose_state_does_not_fit_is_refused_whoever_sends_it(database: Running, other: Running) -> None:
+def test_an_incompatible_replacement_is_refused_from_any_client(database: Running, other: Running) -> None:
     database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
     database.run()
     for sender in (other, database):
@@ -225,7 +225,7 @@ def test_an_id_that_was_given_before_begins_from_the_first_record(database: Runn
     assert len(database.rows("SELECT * FROM c;")) == 5
 
 
-def test_a_terminated_query_of_a_table_leaves_its_rows_and_goes_on_where_it_stopped(database: Running) -> None:
+def test_a_terminated_table_query_keeps_its_rows_and_resumes_where_it_stopped(database: Running) -> None:
     database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
     database.run()
     database.do("TERMINATE CTAS_T_1;")

@@ -88,9 +88,7 @@ def test_to_wait_for_queries_begins_those_that_do_not_run(database: Running, ope
     assert len(second.rows("SELECT * FROM t;")) == 5
 
 
-def test_queries_of_another_process_are_waited_for_and_those_of_nobody_are_not(
-    database: Running, other: Running
-) -> None:
+def test_queries_of_another_process_are_waited_for_and_unknown_ones_are_not(database: Running, other: Running) -> None:
     other.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
     with pytest.raises(NotRunningHere):
         other.session.wait_caught_up(0)
@@ -103,9 +101,7 @@ def test_queries_of_another_process_are_waited_for_and_those_of_nobody_are_not(
     assert len(other.rows("SELECT * FROM t;")) == 5
 
 
-def test_the_start_takes_what_is_over_out_of_the_command_log_and_queries_go_on(
-    database: Running, opened: Opener
-) -> None:
+def test_the_command_log_is_compacted_at_start_and_queries_resume(database: Running, opened: Opener) -> None:
     database.do("CREATE STREAM b AS SELECT * FROM a; DROP STREAM b; CREATE STREAM b AS SELECT * FROM a;")
     database.do("CREATE OR REPLACE STREAM b AS SELECT * FROM a WHERE n > 2; PAUSE CSAS_B_3; RESUME CSAS_B_3;")
     database.run()

@@ -37,21 +37,21 @@ def test_a_script_that_was_carried_out_may_be_checked_again(play: Play) -> None:
         ("n AS m FROM", "n + 0 AS m FROM", 6, "query AGAIN already exists"),
     ],
 )
-def test_one_that_says_something_else_than_what_stands_there_is_a_mistake(
+def test_a_repeated_definition_that_differs_is_an_error(
     play: Play, before: str, after: str, line: int, message: str
 ) -> None:
     play.do(SCRIPT)
     assert told(play, SCRIPT.replace(before, after)) == [(line, message)]
 
 
-def test_what_a_script_makes_twice_is_a_mistake_wherever_it_was_carried_out(play: Play) -> None:
+def test_creating_a_source_twice_in_a_script_is_an_error(play: Play) -> None:
     first = SCRIPT.strip().splitlines()[0]
     assert told(play, f"{first}\n{first}") == [(2, "there is a stream A already")]
     play.do(SCRIPT)
     assert told(play, f"{first}\n{first}") == [(2, "there is a stream A already")]
 
 
-def test_a_column_that_was_added_may_be_checked_again_and_is_a_mistake_twice(play: Play) -> None:
+def test_adding_a_column_can_be_checked_repeatedly_but_not_executed_twice(play: Play) -> None:
     created, added = SCRIPT.strip().splitlines()[0], "ALTER STREAM a ADD COLUMN y INT, ADD COLUMN z VARCHAR;"
     for carried_out in ("", created + added):
         play.session.execute(carried_out)
@@ -85,14 +85,14 @@ def test_what_builds_on_a_wrong_statement_is_not_blamed_for_it(play: Play, wrong
     assert (line, message.startswith(mistake)) == (1, True)
 
 
-def test_a_mistake_of_its_own_is_told_beside(play: Play) -> None:
+def test_its_own_error_is_reported_as_well(play: Play) -> None:
     script = "CREATE STREAM a (n INTT) WITH (KAFKA_TOPIC = 'a');\nCREATE STREAM b WITH (FOO = 1) AS SELECT * FROM a;"
     assert [line for line, _ in told(play, script)] == [1, 2]
     script = "CREATE STREAM a (n INTT) WITH (KAFKA_TOPIC = 'a');\nSELECT * FROM other EMIT CHANGES;"
     assert [line for line, _ in told(play, script)] == [1, 2]
 
 
-def test_what_stands_there_from_before_is_not_held_against_what_builds_on_a_wrong_statement(play: Play) -> None:
+def test_existing_sources_cause_no_errors_in_dependents_of_a_wrong_statement(play: Play) -> None:
     play.do(SCRIPT)
     script = "CREATE STREAM a (other INT) WITH (KAFKA_TOPIC = 'a');\nSELECT other FROM a EMIT CHANGES;"
     assert told(play, script) == [(1, "there is a stream A already")]

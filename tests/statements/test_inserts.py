@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from potok.sql.errors import Refused, SqlError, TypeMistake, UnknownName
+from potok.sql.errors import Refused, SqlError, SqlTypeError, UnknownName
 from potok.statements.inserts import insert_rows
 from statements.playing import Play
 
@@ -53,7 +53,7 @@ def test_columns_may_be_left_out_and_all_may_be_meant(sources: Play) -> None:
     assert all(at > 1_600_000_000_000 for _, _, at in found)
 
 
-def test_values_without_names_stand_for_the_key_first(play: Play) -> None:
+def test_positional_values_start_with_the_key(play: Play) -> None:
     play.do("CREATE STREAM late (v INT, k VARCHAR KEY) WITH (KAFKA_TOPIC = 'late', VALUE_FORMAT = 'JSON');")
     play.do("INSERT INTO late (ROWTIME, v, k) VALUES (5, 1, 'a');")
     play.do("INSERT INTO late VALUES ('b', 2);")
@@ -86,7 +86,7 @@ def test_a_key_alone_deletes_the_row_of_a_table(sources: Play) -> None:
         ("INSERT INTO s (k, a) VALUES (1);", SqlError, "2 columns, but 1 value"),
         ("INSERT INTO s VALUES (1, 'x');", Refused, "5 columns and 2 values"),
         ("INSERT INTO s (k, k) VALUES (1, 2);", Refused, "is listed twice"),
-        ("INSERT INTO s (k) VALUES ('x');", TypeMistake, "INTEGER"),
+        ("INSERT INTO s (k) VALUES ('x');", SqlTypeError, "INTEGER"),
         ("INSERT INTO s (a) VALUES (b);", Refused, "VALUES cannot refer to a column"),
         ("INSERT INTO s (ROWPARTITION, a) VALUES (0, 'x');", UnknownName, "ROWPARTITION"),
         ("INSERT INTO nowhere VALUES (1);", UnknownName, "there is no stream or table"),
@@ -97,7 +97,7 @@ def test_a_key_alone_deletes_the_row_of_a_table(sources: Play) -> None:
         ("INSERT INTO made (a, n) VALUES ('x', 1);", Refused, "is written by query CTAS_MADE"),
     ],
 )
-def test_what_cannot_be_inserted_is_refused_in_words(
+def test_invalid_inserts_are_refused_with_a_message(
     sources: Play, text: str, error: type[SqlError], message: str
 ) -> None:
     with pytest.raises(error, match=message):

@@ -29,7 +29,7 @@ from potok.topology.compare import Change
         (Change("T.more", "is odd", False), "T.more: is odd"),
     ],
 )
-def test_a_change_that_does_not_fit_is_told_in_the_words_of_statements(change: Change, told: str) -> None:
+def test_an_incompatible_change_is_described_in_terms_of_statements(change: Change, told: str) -> None:
     assert mismatch_message(change, "T") == told
 
 
@@ -49,7 +49,7 @@ def test_one_of_something_is_one() -> None:
     assert [counted(number, "record") for number in (0, 1, 2)] == ["0 records", "1 record", "2 records"]
 
 
-def test_what_cannot_be_read_is_told_in_one_line() -> None:
+def test_unreadable_input_is_reported_in_one_line() -> None:
     why = {"B": "there is no function ZZ"}
     assert damage_message(why) == "B cannot be loaded: there is no function ZZ; --functions FILE loads functions"
     assert damage_message(why | dict.fromkeys("CD", "B is missing")).startswith("B, C and D cannot be loaded: ")

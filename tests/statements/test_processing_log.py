@@ -36,7 +36,7 @@ def logged(play: Play) -> list[tuple[object, ...]]:
     )
 
 
-def test_a_failed_expression_is_told_with_its_record(play: Play) -> None:
+def test_a_failed_expression_is_reported_with_its_record(play: Play) -> None:
     play.do(ORDERS + RATIOS)
     fed(play, ("o1", 4, 2, "7"), ("o2", 1, 0, "8"), ("o3", 6, 3, "many"))
     told = logged(play)
@@ -59,7 +59,7 @@ def test_failures_are_counted_for_the_query_that_has_them(play: Play) -> None:
         assert details["Failed expressions"] == "(A / B): 2; CAST(TEXT AS INTEGER): 1"
 
 
-def test_what_fails_often_is_told_a_few_times_and_counted(play: Play) -> None:
+def test_frequent_failures_are_reported_a_few_times_and_counted(play: Play) -> None:
     play.do(ORDERS + "CREATE STREAM ratios AS SELECT id, a / b AS ratio FROM orders;")
     fed(play, *((f"o{number}", 1, 0, "") for number in range(MOST + 15)))
     told = logged(play)
@@ -95,7 +95,7 @@ def test_a_row_of_a_table_that_changes_fails_once(play: Play) -> None:
     assert [row[5] for row in logged(play)] == [0]
 
 
-def test_a_condition_that_fails_is_told_too(play: Play) -> None:
+def test_a_failing_condition_is_reported(play: Play) -> None:
     play.do(ORDERS + "CREATE STREAM large AS SELECT id, a FROM orders WHERE a / b > 1;")
     fed(play, ("o1", 1, 0, ""), ("o2", 4, 2, ""))
     assert [row[1] for row in logged(play)] == ["((A / B) > 1)"]
@@ -118,7 +118,7 @@ def test_the_log_is_a_stream_that_queries_can_read(play: Play) -> None:
     assert "KSQL_PROCESSING_LOG" in [row[0] for row in play.rows("SHOW STREAMS;")]
 
 
-def test_what_fails_over_something_made_of_the_log_is_not_told_there_either(play: Play) -> None:
+def test_failures_of_queries_over_the_processing_log_are_not_logged_there(play: Play) -> None:
     play.do(ORDERS + RATIOS)
     play.do(
         "CREATE STREAM copied AS SELECT query_id, failures FROM KSQL_PROCESSING_LOG;"
@@ -135,7 +135,7 @@ def test_what_fails_over_something_made_of_the_log_is_not_told_there_either(play
     assert counts["CSAS_WRONG_5"] == 1
 
 
-def test_what_a_push_query_cannot_read_or_compute_is_told_too(play: Play) -> None:
+def test_unreadable_records_and_failed_expressions_of_push_queries_are_reported(play: Play) -> None:
     play.do(ORDERS)
     result = play.do(
         "SELECT id, a / b AS ratio, UCASE(text) AS t FROM orders WHERE CAST(text AS INT) > 0 EMIT CHANGES;"
@@ -158,7 +158,7 @@ def test_what_a_push_query_cannot_read_or_compute_is_told_too(play: Play) -> Non
     assert str(told[0][2]).startswith("the record cannot be decoded: ")
 
 
-def test_what_fails_for_every_record_is_told_while_no_row_comes(play: Play) -> None:
+def test_a_failure_of_every_record_is_reported_while_no_row_is_emitted(play: Play) -> None:
     play.do(ORDERS)
     push = play.do("SELECT id FROM orders WHERE a / b > 0 EMIT CHANGES;")
     assert isinstance(push, Push)
@@ -169,7 +169,7 @@ def test_what_fails_for_every_record_is_told_while_no_row_comes(play: Play) -> N
     push.close()
 
 
-def test_a_push_query_of_a_table_tells_the_row_that_failed(play: Play) -> None:
+def test_a_push_query_of_a_table_reports_the_failed_row(play: Play) -> None:
     play.do(
         "CREATE TABLE t (id VARCHAR PRIMARY KEY, a INT) WITH (KAFKA_TOPIC = 't', PARTITIONS = 1);"
         "INSERT INTO t VALUES ('x', 1);"
@@ -182,7 +182,7 @@ def test_a_push_query_of_a_table_tells_the_row_that_failed(play: Play) -> None:
     push.close()
 
 
-def test_a_push_query_over_the_log_tells_nothing_there(play: Play) -> None:
+def test_a_push_query_over_the_processing_log_adds_nothing_to_it(play: Play) -> None:
     play.do(ORDERS + RATIOS)
     fed(play, ("o1", 1, 0, "7"))
     text = "SELECT query_id, failures / 0 AS n FROM KSQL_PROCESSING_LOG EMIT CHANGES;"
@@ -214,7 +214,7 @@ def test_a_push_query_that_fails_all_the_time_writes_now_and_then(play: Play, mo
         "INSERT INTO KSQL_PROCESSING_LOG (query_id, message) VALUES ('q', 'm');",
     ],
 )
-def test_the_log_belongs_to_nobody(play: Play, statement: str) -> None:
+def test_statements_that_change_the_processing_log_are_refused(play: Play, statement: str) -> None:
     with pytest.raises(Refused):
         play.do(statement)
 

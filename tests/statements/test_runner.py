@@ -142,7 +142,7 @@ def test_one_that_cannot_be_ended_in_order_is_ended_all_the_same(
     assert members.states == {"b": "RUNNING"}
 
 
-def test_one_whose_statement_cannot_be_read_here_is_told_and_begins_once_it_can(
+def test_a_query_whose_statement_cannot_be_parsed_is_reported_and_starts_once_it_can(
     runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)
@@ -155,7 +155,7 @@ def test_one_whose_statement_cannot_be_read_here_is_told_and_begins_once_it_can(
     assert members.states == {"a": "RUNNING"}
 
 
-def test_one_that_cannot_begin_is_told_and_tried_again(
+def test_a_query_that_cannot_start_is_reported_and_retried(
     runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)

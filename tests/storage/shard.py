@@ -9,8 +9,7 @@ from typing import Any
 from potok.state.cell import decode_cell, encode_cell
 from potok.state.fence import Attempt
 from potok.state.lmdb.environment import close_environment
-from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.lmdb.lmdb_store import LmdbStore
+from potok.state.lmdb.lmdb_store import LmdbSnapshot, LmdbStore
 
 KEYS = 4_000
 

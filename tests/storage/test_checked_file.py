@@ -17,8 +17,7 @@ from potok.log.embedded.metadata import Metadata
 from potok.log.errors import MetadataDamaged
 from potok.state.fence import Attempt
 from potok.state.lmdb.environment import StateDamaged, close_environment
-from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.lmdb.lmdb_store import LmdbStore
+from potok.state.lmdb.lmdb_store import LmdbSnapshot, LmdbStore
 from potok.storage import checked_file
 from potok.storage.checksum_journal import Journal
 from potok.storage.page_format import PageDamage, PageFile, bounded

@@ -13,7 +13,7 @@ from potok.errors import TopologyError
 from potok.snapshots.tables import NoSuchTable
 
 
-def test_the_driver_runs_the_statements_of_an_app_beside_its_agents(tmp_path: Path) -> None:
+def test_the_test_driver_runs_statements_and_agents_of_an_app(tmp_path: Path) -> None:
     app = shop()
     copies, seen = app.topic("copies", value_type=Order), app.Table("seen", default=int)
 

@@ -55,7 +55,7 @@ def test_a_query_that_reads_another_one_sees_its_output_in_the_same_run() -> Non
         assert [row.columns["ORDER_ID"] for row in driver.rows("bigger")] == ["o2"]
 
 
-def test_statements_may_come_later_and_replaced_queries_go_on() -> None:
+def test_statements_can_be_added_later_and_replaced_queries_continue() -> None:
     with InProcessSql(ORDERS) as driver:
         driver.execute("CREATE STREAM s AS SELECT order_id, amount FROM orders;")
         feed(driver)
@@ -98,14 +98,14 @@ def test_after_a_restart_everything_follows_from_the_statements() -> None:
         assert driver.query("SELECT n FROM counts;") == [{"N": 3}]
 
 
-def test_dead_letters_of_all_queries_are_told() -> None:
+def test_dead_letters_of_all_queries_are_reported() -> None:
     with InProcessSql(ORDERS + COUNTS + "CREATE STREAM s AS SELECT * FROM orders;") as driver:
         driver.send("orders", b"nonsense", "o1", timestamp=1)
         driver.run()
         assert [letter.reason for letter in driver.dead_letters()] == ["decode", "decode"]
 
 
-def test_bytes_that_are_not_what_the_source_says_are_told() -> None:
+def test_undecodable_bytes_are_reported() -> None:
     with InProcessSql(ORDERS) as driver:
         driver.send("orders", b"nonsense", "o1", timestamp=1)
         with pytest.raises(UnreadableRecord, match="0:0 of ORDERS"):

@@ -66,7 +66,7 @@ def test_another_size_of_window_does_not_fit_but_another_grace_does() -> None:
     assert misfits(build(5, 0), build(5, 3)) == []
 
 
-def test_an_aggregator_whose_cells_look_alike_fits() -> None:
+def test_an_aggregator_with_the_same_cell_layout_is_compatible() -> None:
     def build(factor: float) -> Build:
         return lambda b: (
             b.stream("o", value=VALUE)

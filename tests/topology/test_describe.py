@@ -23,7 +23,7 @@ def shop() -> Topology:
     return builder.build()
 
 
-def test_each_step_stands_under_the_one_that_feeds_it() -> None:
+def test_each_step_is_shown_below_its_upstream_step() -> None:
     assert describe(shop()).splitlines() == [
         "topology shop",
         "  stream_source orders: value user string, amount double as json; time: ingestion time",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import cloudpickle
 
 from potok.dsl.builder import StreamsBuilder
-from potok.runtime.operations.replay import beside
+from potok.runtime.operations.replay import with_prefix
 from potok.topology.execution_plan import Plan, make_plan
 from potok.topology.graph import Topology
 from potok.topology.nodes.windows import tumbling
@@ -109,5 +109,5 @@ def test_a_replay_decodes_what_the_query_decodes() -> None:
     orders.foreach(lambda k, v: print(v["amount"]))
     topology = builder.build()
     whole = make_plan(topology, 2)
-    assert make_plan(beside(topology, "again-"), 2).columns == whole.columns
-    assert whole.columns != make_plan(Topology("q", beside(topology, "again-").nodes), 2).columns
+    assert make_plan(with_prefix(topology, "again-"), 2).columns == whole.columns
+    assert whole.columns != make_plan(Topology("q", with_prefix(topology, "again-").nodes), 2).columns

@@ -61,11 +61,11 @@ def test_a_step_that_may_look_at_anything_gets_everything(build: Callable[[Strea
     assert used(build) is None
 
 
-def test_the_field_that_tells_the_time_is_decoded() -> None:
+def test_the_event_time_field_is_decoded() -> None:
     assert used(lambda s: s.group_by("a").count(), timestamp="d") == {"a", "d"}
 
 
-def test_bytes_that_go_out_as_they_came_are_not_decoded() -> None:
+def test_bytes_that_pass_through_are_not_decoded() -> None:
     assert used(lambda s: s.to("out")) == set()
 
 

@@ -150,8 +150,7 @@ def _serve_queries(
 def _begin(database: Database, script: Path) -> None:
     """Execute the initial statements of an empty catalog. If one fails, those before it stay, as at a prompt."""
     from potok.cli.prompt.display import Drawn
-    from potok.cli.prompt.script import Script, check_ends
-    from potok.cli.prompt.script_files import read_text
+    from potok.cli.prompt.script import Script, check_ends, read_text
     from potok.cli.prompt.targets.local import Here
 
     if database.catalog.sources or database.catalog.types or database.catalog_state().queries:
@@ -183,7 +182,7 @@ def _report(server: Server, database: Database, *, as_json: bool) -> None:
 
 def _run(server: Server, database: Database, interruption: Interruption, *, as_json: bool) -> None:
     """Run until interrupted, serving tables while Spark starts. Raises if queries cannot run or stop running."""
-    from potok.cli.prompt.targets.background import in_background
+    from potok.cli.prompt.targets.target import in_background
 
     starting: Future[None] | None = in_background(database.start)
     while not interruption.asked.wait(LOOK_S) and not server.wait(0):

@@ -114,7 +114,7 @@ def _target(settings: Settings, server: str | None, token: str | None) -> Target
 
 
 def _read(path: Path) -> tuple[str, str]:
-    from potok.cli.prompt.script_files import read_text
+    from potok.cli.prompt.script import read_text
 
     return str(path), read_text(path)
 

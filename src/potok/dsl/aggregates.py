@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from potok.dsl.graph_builder import GraphBuilder
@@ -12,12 +13,14 @@ from potok.duration import Duration, to_ms
 from potok.errors import Location, PotokError, TopologyError
 from potok.events.event_type import TYPE_FIELD, declared_schema_of
 from potok.events.write import ENVELOPES
+from potok.expressions.function import Function
 from potok.patterns.aggregates.definition import Definition, definition_of
 from potok.patterns.aggregates.describe import described
+from potok.patterns.aggregates.fold import FoldProcessor, check_fold, plain_event
 from potok.patterns.aggregates.messages import WRITER, commands_topic, results_topic
 from potok.patterns.aggregates.processor import EVENTS, FOLDED, RESULTS, AggregateProcessor
 from potok.records.schemas.schema import Field, Schema
-from potok.topology.nodes import AggregateRoot, Channel, Merge, Sink, StreamSource
+from potok.topology.nodes import AggregateRoot, Channel, Fold, Merge, Node, SelectKey, Sink, StreamSource
 from potok.topology.nodes.sources import OwnRecords
 
 Foreign = Literal["fold", "dead_letter"]
@@ -101,6 +104,29 @@ def add_aggregate(
         sink = graph.step_name(None, f"{node.name}.to.{topic}")
         graph.add(Sink(sink, at, found[name], topic, value_format="raw", partitions=partitions))
     return AggregateHandle(graph, node, found)
+
+
+def add_fold(graph: GraphBuilder, cls: Any, topic: str, by: str | None, name: str | None, at: Location | None) -> Fold:
+    """Add the nodes of a fold; see `StreamsBuilder.fold`."""
+    check_fold(cls, at)
+    key, value, time = serde_of(str, None, at), serde_of(None, None, at), timestamps_of(None, None, None, at)
+    upstream: Node = StreamSource(graph.step_name(None, topic), at, topic, key, value, time)
+    graph.add(upstream)
+    step = graph.step_name(name, cls.__name__)
+    if by is not None:
+
+        def field(v: Any) -> Any:
+            return plain_event(v)[by]
+
+        function = replace(Function.of(field, (1,)), name=f'field "{by}"', location=at)
+        upstream = SelectKey(f"{step}.by", at, upstream, function, declared_schema_of(str))
+        graph.add(upstream)
+    processor = FoldProcessor(cls)
+    stores = tuple(processor.declared().items())
+    detail = f"with {cls.__name__}"
+    node = Fold(step, at, upstream, processor, processor.functions(), stores, fixed_key=True, summary=detail)
+    graph.add(node)
+    return node
 
 
 BYTES = declared_schema_of(bytes)

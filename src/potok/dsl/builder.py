@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
-from potok.dsl.aggregates import AggregateHandle, Foreign, add_aggregate
+from potok.dsl.aggregates import AggregateHandle, Foreign, add_aggregate, add_fold
 from potok.dsl.camel_case import Spelling
 from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, HandleClasses, calling_location
@@ -218,6 +218,21 @@ class StreamsBuilder(Spelling):
             partitions: The number of partitions of the topics, if they are created.
         """
         return add_aggregate(self._graph, aggregate, envelope, foreign, keep_results, partitions, calling_location())
+
+    def fold(self, cls: type, topic: str, *, by: str | None = None, name: str | None = None) -> Table[Any, Any]:
+        """Fold the events of a topic, for each key, with a class that has `apply(event)` and `get_state()`.
+
+        >>> orders = builder.fold(OrderAggregate, "order-events", by="order_id")
+
+        Args:
+            cls: The class; an instance is created without arguments. Its attributes are stored, and must be data.
+            topic: The topic. Events are JSON objects, or CloudEvents, or dictionaries with `event_type` and `data`;
+                `apply` gets one flat dict, with the fields of the envelope as `type`, `timestamp` and `event_id`.
+            by: The field that is the key; by default that of the record.
+            name: Names the table; by default the name of the class.
+        """
+        node = add_fold(self._graph, cls, topic, by, name, calling_location())
+        return Table(self._graph, node)
 
     @overload
     def table(self, topic: str, *, value: type[V], **options: Unpack[TableOptions]) -> Table[str, V]: ...

@@ -11,16 +11,15 @@ from potok.faust.messaging.channel import Channel
 from potok.faust.messaging.event import Event, current_event
 from potok.faust.messaging.replies import AskFailed, uuid
 from potok.faust.messaging.topic import Topic
-from potok.faust.records.codecs import Codec
+from potok.faust.records.codecs import Codec, Schema
 from potok.faust.records.fields import FieldDescriptor, ValidationError
 from potok.faust.records.record import Record
-from potok.faust.records.schema import Schema
 from potok.faust.services import interrupted as interrupted  # first, because a program may import it before all others
 from potok.faust.services.service import Service
 from potok.faust.settings.credentials import GSSAPICredentials, SASLCredentials, SSLCredentials
 from potok.faust.stream import Stream
 from potok.faust.tables.tables import GlobalTable, SetGlobalTable, SetTable, Table
-from potok.faust.tables.windows import HoppingWindow, TumblingWindow, Window
+from potok.faust.tables.windowed import HoppingWindow, TumblingWindow, Window
 from potok.faust.types import ChannelT, EventT, ServiceT, StreamT, TopicT
 from potok.faust.unsupported import REFUSED, CannotImport
 from potok.faust.web import Blueprint, Request, Response, View, Web

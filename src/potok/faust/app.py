@@ -20,7 +20,7 @@ from potok.faust.messaging.channel import Channel
 from potok.faust.messaging.sending import Sent
 from potok.faust.messaging.topic import Topic
 from potok.faust.pages.pages import Pages, WithPages
-from potok.faust.records.schema import Schema
+from potok.faust.records.codecs import Schema
 from potok.faust.services import worker_log
 from potok.faust.services.loop import AppLoop
 from potok.faust.services.running import TakesNoTopic

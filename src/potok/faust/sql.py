@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from potok.faust.app import App
 
 DEFINES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.InsertSelect
-"""Statements that stand in a program; others that change a catalog do not."""
+"""Statements that a program may contain; others that change a catalog are refused."""
 
 CATCH_UP_S = 600.0
 _STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}

@@ -8,9 +8,9 @@ from potok.faust.messaging.message import TP, Message
 from potok.faust.messaging.sending import Sent as RecordMetadata
 from potok.faust.messaging.topic import Topic as TopicT
 from potok.faust.records.codecs import Codec as CodecT
+from potok.faust.records.codecs import Schema as SchemaT
 from potok.faust.records.fields import FieldDescriptor as FieldDescriptorT
 from potok.faust.records.record import Record as ModelT
-from potok.faust.records.schema import Schema as SchemaT
 from potok.faust.services.service import Service as ServiceT
 from potok.faust.stream import Stream as StreamT
 from potok.faust.tables.tables import Table as TableT

@@ -7,7 +7,6 @@ from potok.operators.patterns import factory as patterns
 from potok.operators.processors import factory as processors
 from potok.operators.sinks import factory as sinks
 from potok.operators.stateless import factory as stateless
-from potok.operators.tables import algebra_factory as table_algebra
 from potok.operators.tables import factory as tables
 
-__all__ = ["agents", "aggregates", "joins", "patterns", "processors", "sinks", "stateless", "table_algebra", "tables"]
+__all__ = ["agents", "aggregates", "joins", "patterns", "processors", "sinks", "stateless", "tables"]

@@ -31,7 +31,7 @@ class NotIdempotent(TopologyError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f'"{name}" cannot be called exactly once: it is not told which batch it gets, and after a crash '
+            f'"{name}" cannot be called exactly once: it does not learn which batch it gets, and after a crash '
             "a batch comes again",
             hint="take the number of the batch too, lambda records, batch: ..., and replace what the same number "
             'brought before; or pass guarantee="at_least_once" or "at_most_once"',

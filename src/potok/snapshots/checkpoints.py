@@ -10,8 +10,8 @@ from potok.snapshots.progress import Progress, read_progress
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, Tables, known_queries
 from potok.state.entry import Entry
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
 from potok.state.store import StateMissing
 
 

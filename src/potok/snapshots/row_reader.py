@@ -14,15 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from potok.operators.tables.versions import version_key, version_of, version_prefix, version_value, versions_of
-from potok.operators.windows.open_windows import open_table
-from potok.operators.windows.windows import time_key
+from potok.operators.windows.windows import open_table, time_key
 from potok.records.keys import decode_keys
 from potok.snapshots.key_ranges import ALL, Span, empty_key, scan_span
 from potok.snapshots.layout import TableLayout
 from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.versions import Version
 from potok.snapshots.windows import Cell
-from potok.state.cell_mismatch import MISFIT, CellDoesNotFit, reading_cells
+from potok.state.cell import MISFIT, CellDoesNotFit, reading_cells
 from potok.state.store import LONGEST_PREFIX, after_prefix, stored_stop
 
 PREFIX = 400

@@ -10,7 +10,7 @@ from typing import TypeVar
 from potok.errors import QueryError
 from potok.state.cell import decode_cell
 from potok.state.fence import Fence
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.state.store import ShardSnapshot, SnapshotGone
 
 T = TypeVar("T")

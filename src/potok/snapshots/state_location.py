@@ -7,7 +7,7 @@ from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.metadata.metadata_store import MetadataStore
 from potok.state.entry import metadata_key_of
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 
 
 class StateIsElsewhere(QueryError):
@@ -31,7 +31,7 @@ def cells_of(metadata: MetadataStore, query: str) -> str:
     return query if found is None else found.decode()
 
 
-def beside(broker: Broker) -> Where:
+def next_to_log(broker: Broker) -> Where:
     """Return the default state location: next to the log, or on the server that holds the metadata."""
     return Where.of(broker.home_url) if broker.home_url else Where.of(broker.directory)
 
@@ -39,13 +39,13 @@ def beside(broker: Broker) -> Where:
 def state_of(broker: Broker, query: str) -> StateLocation:
     """Return the location of the cells of a query; next to the log by default."""
     written = broker.get_metadata(metadata_key_of(query, "state"))
-    return StateLocation(Where.of(written.decode()) if written else beside(broker), cells_of(broker, query))
+    return StateLocation(Where.of(written.decode()) if written else next_to_log(broker), cells_of(broker, query))
 
 
 def encoded_location(broker: Broker, where: Where) -> bytes:
     """Encode the location that a query stores: empty for state next to the log, which may be moved with it; never a
     password."""
-    return b"" if str(where) == str(beside(broker)) else str(where).encode()
+    return b"" if str(where) == str(next_to_log(broker)) else str(where).encode()
 
 
 def chosen_state(broker: Broker, query: str, setting: str) -> StateLocation:

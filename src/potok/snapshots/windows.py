@@ -12,7 +12,7 @@ from potok.operators.windows.keyed_windows import window_cells
 from potok.operators.windows.session_columns import OpenCells
 from potok.operators.windows.windows import WindowKeys, time_key, time_of
 from potok.snapshots.snapshot import Snapshot
-from potok.state.cell_mismatch import reading_cells
+from potok.state.cell import reading_cells
 from potok.state.store import after_prefix
 from potok.topology.aggregations import AggregatePlan
 from potok.topology.nodes import Session, Sliding, Window

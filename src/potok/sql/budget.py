@@ -133,7 +133,7 @@ def held(cells: Iterable[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, bytes]]:
 
 
 class allowance:  # noqa: N801 - used as `with allowance():`, once for every column
-    """Count bytes from zero, unless inside of another allowance."""
+    """Count bytes from zero, unless inside another allowance."""
 
     __slots__ = ("_given", "_most", "_outermost")
 

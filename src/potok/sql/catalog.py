@@ -73,7 +73,7 @@ class Source:
     table_of: str = ""
     """The query that keeps its rows, where they can be pulled."""
     stored_table: StoredTable | None = None
-    """How that query keeps them, where it is no statement's."""
+    """How that query keeps them, where it is not a statement's."""
 
     @property
     def kind(self) -> str:
@@ -138,7 +138,7 @@ class Catalog:
         return found
 
     def with_source(self, source: Source) -> Catalog:
-        """The source stands behind all others, also if it takes the place of one."""
+        """Append the source, also if it replaces one."""
         others = self.without_source(source.name)
         return replace(others, sources={**others.sources, source.name: source})
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from potok.compat.java.dates.patterns import BadPattern, pattern_of
 from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS
 from potok.sql.catalog import Catalog, Source, SourceColumn
-from potok.sql.errors import Refused, TypeMistake, closest
+from potok.sql.errors import Refused, SqlTypeError, closest
 from potok.sql.formats import SQL_NAMES, check_columns, declared_formats
 from potok.sql.planner.sources import HEADER_ROWS
 from potok.sql.properties import NO_PROPERTIES, Properties
@@ -37,7 +37,7 @@ def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceCol
             if type_ != wanted:
                 role = f"HEADER('{header}')" if header else column.role
                 hint = f"write {quoted(column.name)} {type_name(wanted)} {role}"
-                raise TypeMistake(f"{quoted(column.name)} is {type_name(type_)}", hint=hint, location=column.at)
+                raise SqlTypeError(f"{quoted(column.name)} is {type_name(type_)}", hint=hint, location=column.at)
             _check_header(column, header, found)
         found.append(SourceColumn(column.name, type_, "KEY" in column.role, header))
     if statement.is_table and not any(column.is_key for column in found):
@@ -143,7 +143,7 @@ def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
         raise Refused(f"{quoted(column.name)} is text: how is it read?", hint=hint, location=location)
     if column.type not in (BIGINT, TIMESTAMP, VARCHAR):
         hint = "choose a column of type BIGINT, TIMESTAMP or VARCHAR"
-        raise TypeMistake(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, location=location)
+        raise SqlTypeError(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, location=location)
     if text and column.type != VARCHAR:
         hint = f"leave it out: {quoted(column.name)} is {type_name(column.type)}"
         raise Refused(

@@ -82,7 +82,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= LONG_TEXT else f"{text[: LONG_TEXT // 2]} ... {text[-LONG_TEXT // 4 :]}"
 
 
-class SyntaxMistake(SqlError):
+class SqlSyntaxError(SqlError):
     """Text that cannot be parsed."""
 
 
@@ -90,7 +90,7 @@ class UnknownName(SqlError):
     """A stream, table, column, field, function, type or variable that does not exist."""
 
 
-class TypeMistake(SqlError):
+class SqlTypeError(SqlError):
     """An expression whose parts have incompatible types."""
 
 

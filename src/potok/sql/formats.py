@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.formats.protobuf.nulls import NULLS
+from potok.records.formats.protobuf.schema import NULLS
 from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Refused, SourceLocation, closest

@@ -10,12 +10,14 @@ only if it is too long for the store.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from potok.checksum import crc32
 from potok.errors import StateError
@@ -213,3 +215,28 @@ def checksums(data: bytes, size: int) -> npt.NDArray[np.uint32]:
     """Return the checksum of each of many cells of one size, without the checksum field."""
     view = memoryview(data)
     return np.array([crc32(view[i + 4 : i + size]) for i in range(0, len(data), size)], np.uint32)
+
+
+MISFIT = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, struct.error, pa.ArrowException)
+"""What Python, NumPy and Arrow raise for unexpected data."""
+
+
+class CellDoesNotFit(StateError):
+    """A cell that does not fit its table."""
+
+    def __init__(self, table: str, error: BaseException) -> None:
+        super().__init__(
+            f'the state of table "{table}" holds a cell that does not fit the table: {type(error).__name__}: {error}'[
+                :500
+            ],
+            hint=f"check who else writes to the store; {REPAIR}",
+        )
+
+
+@contextmanager
+def reading_cells(table: str) -> Iterator[None]:
+    """Raise `CellDoesNotFit` for cells that do not fit their table."""
+    try:
+        yield
+    except MISFIT as error:
+        raise CellDoesNotFit(table, error) from error

@@ -15,7 +15,7 @@ class Offsets:
     watermark."""
 
     topics: dict[str, dict[int, int]] = field(default_factory=dict)
-    tick: int = 0
+    empty_batches: int = 0
     idle: frozenset[tuple[str, int]] = frozenset()
     at_ms: int = field(default=0, compare=False)
     max_bytes: int = field(default=0, compare=False)
@@ -24,7 +24,7 @@ class Offsets:
     def to_json(self) -> dict[str, Any]:
         return {
             "topics": {t: {str(p): o for p, o in sorted(ps.items())} for t, ps in sorted(self.topics.items())},
-            "tick": self.tick,
+            "empty_batches": self.empty_batches,
             "idle": sorted([topic, partition] for topic, partition in self.idle),
             "at": self.at_ms,
             **({"max_bytes": self.max_bytes} if self.max_bytes else {}),
@@ -34,11 +34,11 @@ class Offsets:
     def of_json(cls, data: Mapping[str, Any]) -> Offsets:
         topics = {topic: {int(p): int(o) for p, o in parts.items()} for topic, parts in data["topics"].items()}
         idle = frozenset((topic, int(partition)) for topic, partition in data.get("idle", []))
-        return cls(topics, int(data["tick"]), idle, int(data.get("at", 0)), int(data.get("max_bytes", 0)))
+        return cls(topics, int(data["empty_batches"]), idle, int(data.get("at", 0)), int(data.get("max_bytes", 0)))
 
     def reached(self, other: Offsets) -> bool:
         """Return whether these offsets have reached all of `other`."""
-        if other.tick > self.tick:
+        if other.empty_batches > self.empty_batches:
             return False
         return all(
             self.topics.get(topic, {}).get(partition, 0) >= offset

@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from potok.backends.state_url import FILE, REDIS, Where
 from potok.state.lmdb.environment import close_environment
-from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.lmdb.lmdb_store import LmdbStore
+from potok.state.lmdb.lmdb_store import LmdbSnapshot, LmdbStore
 from potok.state.store import ShardSnapshot, Store
 
 
@@ -30,10 +30,10 @@ def open_store(where: str | Path | Where, query: str, shard: int, *, create: boo
     if location.kind == FILE:
         return LmdbStore(shard_path(location, query, shard), create=create)
     if location.kind == REDIS:
-        from potok.state.redis.redis_store import RedisStore
+        from potok.state.redis_store import RedisStore
 
         return RedisStore(location, query, shard, create=create)
-    from potok.state.postgres.postgres_store import PostgresStore
+    from potok.state.postgres_store import PostgresStore
 
     return PostgresStore(location, query, shard, create=create)
 
@@ -53,14 +53,14 @@ def open_snapshots(
             paths = (shard_path(location, query, shard) for shard in range(shards))
             yield [stack.enter_context(LmdbSnapshot(path)) for path in paths]
         elif location.kind == REDIS:
-            from potok.state.redis.redis_snapshot import RedisSnapshot, frozen_snapshots
+            from potok.state.redis_store import RedisSnapshot, frozen_snapshots
 
             if frozen:
                 yield stack.enter_context(frozen_snapshots(location, query, shards))
             else:
                 yield [RedisSnapshot(location, query, shard) for shard in range(shards)]
         else:
-            from potok.state.postgres.postgres_snapshot import postgres_snapshots
+            from potok.state.postgres_store import postgres_snapshots
 
             yield stack.enter_context(postgres_snapshots(location, query, shards))
 
@@ -84,11 +84,11 @@ def remove_state(where: str | Path | Where, query: str) -> None:
             # Remove the directory with the cells, unless it holds other data of the query.
             directory.parent.rmdir()
     elif location.kind == REDIS:
-        from potok.state.redis.redis_store import remove_shards
+        from potok.state.redis_store import remove_shards
 
         remove_shards(location, query)
     else:
-        from potok.state.postgres.schema import drop_state_tables
+        from potok.state.postgres_store import drop_state_tables
 
         drop_state_tables(location, query)
 
@@ -97,3 +97,36 @@ def _where(where: str | Path | Where) -> Where:
     location = where if isinstance(where, Where) else Where.of(where)
     location.need_driver()
     return location
+
+
+@dataclass(frozen=True, slots=True)
+class StateLocation:
+    """A store, and the name under which it holds the cells: that of the query, or another one if they were built by a
+    shadow."""
+
+    where: Where
+    name: str
+
+    def store(self, shard: int, *, create: bool = True) -> Store:
+        return open_store(self.where, self.name, shard, create=create)
+
+    @contextmanager
+    def snapshots(self, shards: int, *, frozen: bool = False) -> Iterator[list[ShardSnapshot]]:
+        """Open snapshots of all shards; `frozen` ones never change in any store, at a cost."""
+        with open_snapshots(self.where, self.name, shards, frozen=frozen) as opened:
+            yield opened
+
+    def close(self, shards: int) -> None:
+        """Close the files, so that they can be removed."""
+        for shard in range(shards):
+            close_store(self.where, self.name, shard)
+
+    def remove(self) -> None:
+        """Remove all cells and the location itself."""
+        remove_state(self.where, self.name)
+
+    def with_password(self) -> StateLocation:
+        return StateLocation(self.where.with_password(), self.name)
+
+    def __str__(self) -> str:
+        return f"{self.where} ({self.name})"

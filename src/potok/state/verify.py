@@ -9,9 +9,8 @@ from typing import Any
 from potok.backends.state_url import FILE
 from potok.errors import StateError
 from potok.state.cell import CorruptCell, decode_cell
-from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.location import StateLocation
-from potok.state.open import shard_path
+from potok.state.lmdb.lmdb_store import LmdbSnapshot
+from potok.state.open import StateLocation, shard_path
 from potok.state.session import TOMBSTONES
 from potok.state.store import Row, ShardSnapshot
 from potok.storage.isolate import ReaderDied, isolated

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from potok.sql.errors import SqlError, SyntaxMistake, UnknownName
+from potok.sql.errors import SqlError, SqlSyntaxError, UnknownName
 from potok.sql.properties import Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import Unparsed, parse_leniently
@@ -136,7 +136,7 @@ def _read_by(statement: ast.Statement) -> set[str]:
 
 
 def _in_script(error: SqlError, text: str) -> SqlError:
-    if not isinstance(error, SyntaxMistake):
+    if not isinstance(error, SqlSyntaxError):
         # The error position counts from the start of the statement, not of the script.
         error.line_text = ""
     return error.in_text(text)

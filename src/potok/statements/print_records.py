@@ -14,7 +14,7 @@ from potok.records.formats.format import binary_column
 from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source
 from potok.sql.planner.sources import key_serde
-from potok.statements.python_values import python_values
+from potok.statements.frames import python_values
 
 _INT, _BIGINT = struct.Struct(">i"), struct.Struct(">q")
 _TEXT_FORMATS = ("sql_json", "sql_delimited")

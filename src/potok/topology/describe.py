@@ -37,7 +37,7 @@ _SHAPES = {"source": ("([", "])"), "sink": ("[/", "/]"), "table": ("[(", ")]"), 
 def description_of(topology: Topology, inferred: Inferred | None = None) -> dict[str, Any]:
     """Return the topology as plain data, ready for JSON."""
     inferred = inferred or infer(topology)
-    aggregates = [json.loads(node.description) for node in topology.of_type(AggregateRoot)]
+    aggregates = [json.loads(node.description) for node in topology.of_type(AggregateRoot) if node.description]
     return {
         "name": topology.name,
         "dead_letters": topology.dead_letter_topic,

@@ -90,7 +90,7 @@ def test_a_line_never_steers_the_terminal(value: bytes | None, shown: str) -> No
     )
 
 
-def test_follow_goes_on_until_it_is_interrupted(tmp_path: Path, log) -> None:
+def test_follow_continues_until_it_is_interrupted(tmp_path: Path, log) -> None:
     log.create_topic("orders")
     append(log, "there")
     process = start(tmp_path, "--follow", "--json")
@@ -112,7 +112,7 @@ def test_a_reader_that_has_seen_enough_ends_it_quietly(tmp_path: Path, log) -> N
     assert process.wait(timeout=30) == 141
 
 
-def test_a_misspelt_topic_is_told_with_the_one_that_is_meant(potok) -> None:
+def test_a_misspelt_topic_gets_a_suggestion(potok) -> None:
     potok("topics", "create", "orders")
     outcome = potok("consume", "ordrs")
     assert outcome.code == 1

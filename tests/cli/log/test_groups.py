@@ -81,7 +81,7 @@ def test_a_group_is_shown_partition_by_partition(potok, log) -> None:
     assert "committed" in text.out
 
 
-def test_a_group_that_nobody_knows_is_an_error(potok, log) -> None:
+def test_an_unknown_group_is_an_error(potok, log) -> None:
     result = potok("groups", "show", "nobody")
     assert result.code == 1
     assert 'there is no group "nobody"' in result.err
@@ -120,7 +120,7 @@ def test_a_group_may_be_set_before_it_begins(potok, log) -> None:
     assert log.committed("coming", "orders") == {0: 0, 1: 0}
 
 
-def test_a_group_at_work_is_not_set_elsewhere(potok, log) -> None:
+def test_offsets_of_an_active_group_cannot_be_reset(potok, log) -> None:
     with Consumer(log, "orders", group="billing"):
         result = potok("groups", "reset", "billing", "--to", "earliest", "--topic", "orders")
     assert result.code == 1
@@ -145,7 +145,7 @@ def test_a_place_that_is_not_there_is_an_error(potok, log, words: tuple[str, ...
     assert log.committed("billing", "orders") == before
 
 
-def test_a_queue_begins_anew_once_nothing_is_out(potok, log) -> None:
+def test_a_queue_can_be_reset_once_no_delivery_is_pending(potok, log) -> None:
     with Queue(log, "orders", "senders") as queue:
         for delivery in queue.receive(5):
             delivery.ack()
@@ -161,7 +161,7 @@ def test_a_queue_begins_anew_once_nothing_is_out(potok, log) -> None:
         assert queue.counts().ready == 10
 
 
-def test_consuming_as_a_member_goes_on_where_the_group_was(potok, log) -> None:
+def test_consuming_as_a_member_resumes_at_the_offsets_of_the_group(potok, log) -> None:
     first = potok("consume", "orders", "--group", "g", "--from-beginning", "--json", "--max", "4")
     second = potok("consume", "orders", "--group", "g", "--json")
     assert (len(first.objects), len(second.objects)) == (4, 6)

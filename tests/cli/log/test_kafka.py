@@ -29,7 +29,7 @@ def test_a_server_is_started_found_and_stopped(potok, kafka: ServerStatus, tmp_p
     assert "was not running" in potok("kafka", "down").err
 
 
-def test_a_port_that_is_taken_is_told_with_what_to_type(potok, kafka: ServerStatus) -> None:
+def test_a_port_in_use_is_reported_with_a_command_to_type(potok, kafka: ServerStatus) -> None:
     result = potok("kafka", "up", "--port", str(kafka.port))
     assert result.code == 1
     assert result.err.splitlines()[-2:] == [
@@ -38,7 +38,7 @@ def test_a_port_that_is_taken_is_told_with_what_to_type(potok, kafka: ServerStat
     ]
 
 
-def test_a_machine_without_java_is_told_what_to_install(
+def test_missing_java_is_reported_with_what_to_install(
     potok, kafka: ServerStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("potok.java_runtime._candidates", lambda: iter(()))
@@ -68,7 +68,7 @@ def test_topics_of_a_cluster_are_made_filled_read_and_described(
     assert not (tmp_path / "data").exists()
 
 
-def test_a_cluster_that_is_not_there_is_told_with_a_hint(potok, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_cluster_is_reported_with_a_hint(potok, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("POTOK_CONNECT_TIMEOUT", "100 ms")
     monkeypatch.setattr("potok.log.kafka.clients._SLICE_S", 0.1)
     result = potok("topics", "list", "--broker", "kafka://127.0.0.1:1")

@@ -39,7 +39,7 @@ def test_json_says_how_many(lines) -> None:
     assert lines("one\ntwo\n", "--json").objects == [{"topic": "orders", "records": 2, "position": "orders:0:2"}]
 
 
-def test_key_time_and_headers_go_with_the_record(potok, lines) -> None:
+def test_key_time_and_headers_are_kept(potok, lines) -> None:
     text = '{"user": "anna", "at": "2024-01-02T03:04:05Z"}\n'
     lines(text, "--key-field", "user", "--timestamp-field", "at", "--header", "from=test", "--header", "empty=")
     (record,) = potok("consume", "orders", "--json").objects

@@ -28,6 +28,6 @@ def test_an_instant_is_read_as_people_type_it(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "12", "2027-13-01", "3 bananas ago"])
-def test_other_words_are_refused_with_those_that_are_meant(text: str) -> None:
+def test_other_words_are_refused_with_a_suggestion(text: str) -> None:
     with pytest.raises(UnknownInstant, match="yesterday"):
         parse_instant(text, NOW)

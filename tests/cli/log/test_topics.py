@@ -57,7 +57,7 @@ def test_a_topic_is_not_created_twice_unless_it_is_said_to_be_fine(potok) -> Non
     assert "with 2 partitions" in fine.err
 
 
-def test_a_retention_that_is_no_duration_is_refused(potok) -> None:
+def test_a_retention_that_is_not_a_duration_is_refused(potok) -> None:
     result = potok("topics", "create", "orders", "--retention", "soon")
     assert result.code == 1
     assert '"soon" is not a duration' in result.err
@@ -76,7 +76,7 @@ def test_delete_does_not_ask_a_script(potok) -> None:
     assert potok("topics", "list", "--json").objects == []
 
 
-def test_create_tells_a_script_what_there_is(potok) -> None:
+def test_create_and_delete_report_their_effect_as_json(potok) -> None:
     (created,) = potok("topics", "create", "orders", "--partitions", "2", "--json").objects
     assert (created["topic"], created["partitions"], created["created"]) == ("orders", 2, True)
     (again,) = potok("topics", "create", "orders", "--if-missing", "--json").objects

@@ -76,7 +76,7 @@ def test_values_of_every_type_are_json(capsys: pytest.CaptureFixture[str]) -> No
     assert set(second.values()) == {None}
 
 
-def test_short_details_stand_before_the_table_and_long_ones_behind_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_short_details_precede_the_table_and_long_ones_follow_it(capsys: pytest.CaptureFixture[str]) -> None:
     Drawn().rows("", DESCRIBED)
     lines = [line for line in capsys.readouterr().out.splitlines() if not set(line) <= set("┌┬┐├┼┤└┴┘─")]
     assert lines == [
@@ -97,7 +97,7 @@ def test_nothing_found_is_said_and_nothing_is_drawn(capsys: pytest.CaptureFixtur
     assert capsys.readouterr() == ("", "no rows\n")
 
 
-def test_warnings_are_told_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
+def test_warnings_are_shown_in_both_formats(capsys: pytest.CaptureFixture[str]) -> None:
     done = Done("Done", warnings=("take care",))
     Drawn().done("", done)
     assert capsys.readouterr().err == "Done\nwarning: take care\n"
@@ -105,7 +105,7 @@ def test_warnings_are_told_in_both_forms(capsys: pytest.CaptureFixture[str]) -> 
     assert json.loads(capsys.readouterr().out)["warnings"] == ["take care"]
 
 
-def test_a_push_query_tells_its_columns_first_and_then_row_by_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_push_query_sends_its_columns_first_and_then_each_row(capsys: pytest.CaptureFixture[str]) -> None:
     shown = Objects().push("SELECT", Nothing(), as_lines=False)
     shown.add([("a", 1), ("b", 2)])
     shown.end(interrupted=False)

@@ -10,7 +10,7 @@ import pytest
 
 from cli.prompt.recorded import Recorded
 from potok.cli.prompt.script import Script, check_ends
-from potok.sql.errors import Refused, SqlError, SyntaxMistake, UnknownName
+from potok.sql.errors import Refused, SqlError, SqlSyntaxError, UnknownName
 from potok.sql.types import BIGINT
 from potok.statements.results import Done, Push, ResultColumn, Row
 
@@ -61,7 +61,7 @@ def test_statements_are_carried_out_in_their_order() -> None:
 
 def test_nothing_is_carried_out_of_a_text_that_cannot_be_parsed() -> None:
     target = Recorded()
-    with pytest.raises(SyntaxMistake):
+    with pytest.raises(SqlSyntaxError):
         Script(target, Shown(), settles=False).run("DROP STREAM a; DORP STREAM b;")
     assert target.asked == []
 
@@ -146,7 +146,7 @@ def test_a_statement_that_keeps_running_is_found_before_anything_happens(text: s
     check_ends("SELECT * FROM t; DROP STREAM a;", "init.sql")
 
 
-def test_dead_letters_are_told_once_and_only_those_that_came_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_dead_letters_are_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     target = Recorded()
     target.letters = {"CTAS_OLD_1": 7}
     script = Script(target, Shown(), settles=True)
@@ -161,7 +161,7 @@ def test_dead_letters_are_told_once_and_only_those_that_came_meanwhile(capsys: p
     assert capsys.readouterr().err == ""
 
 
-def test_a_push_query_tells_what_it_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_push_query_reports_the_rows_it_skipped(capsys: pytest.CaptureFixture[str]) -> None:
     class Short(Endless):
         left_out = 2
 

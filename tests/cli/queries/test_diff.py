@@ -46,7 +46,7 @@ def test_a_change_that_does_not_fit_ends_with_1_and_says_what_to_do(potok, tmp_p
     assert [change["fits"] for change in potok("diff", program, "--json").objects] == [False]
 
 
-def test_another_schema_of_a_source_fits_and_is_told_by_field(potok, tmp_path: Path) -> None:
+def test_a_changed_source_schema_is_compatible_and_reported_by_field(potok, tmp_path: Path) -> None:
     program = changed(tmp_path, "    items: list[str]\n", "    items: list[str] | None\n    note: str\n")
     result = potok("diff", program)
     assert result.code == 0

@@ -55,7 +55,7 @@ def test_levels_and_shuffles_are_marked(steps) -> None:
     assert (moves["order_counts"], moves["hourly_totals"]) == ((1, True), (1, True))
 
 
-def test_types_are_told(steps) -> None:
+def test_types_are_described(steps) -> None:
     assert (steps["order_counts"]["key"], steps["order_counts"]["value"]) == ("string", "int64")
     assert steps["orders.filter.map_values"]["value"] == "dynamic"
 
@@ -98,13 +98,13 @@ def test_what_depends_on_order_is_marked(potok, tmp_path: Path) -> None:
     assert ORDER in paragraphs(potok("explain", program).out)["first"][-1]
 
 
-def test_fields_that_nobody_reads_are_not_decoded(potok, tmp_path: Path) -> None:
+def test_unread_fields_are_not_decoded(potok, tmp_path: Path) -> None:
     program = write_program(tmp_path, FOLD.replace('by_user.reduce(lambda one, other: one, name="first")\n', ""))
     assert potok("explain", program, "--json").objects[0]["fields"] == ["amount", "user_id"]
     assert "decodes only amount, user_id" in potok("explain", program).out
 
 
-def test_a_guarantee_that_is_not_the_default_is_told(potok, tmp_path: Path) -> None:
+def test_a_guarantee_other_than_the_default_is_described(potok, tmp_path: Path) -> None:
     program = write_program(tmp_path, GUARANTEES)
     shown = paragraphs(potok("explain", program).out)
     assert shown["orders.to.audit"][-1] == "at_least_once"
@@ -126,5 +126,5 @@ def test_a_guarantee_that_is_not_the_default_is_told(potok, tmp_path: Path) -> N
         (pa.list_(pa.struct([("a", pa.int64())])), "list of {a}"),
     ],
 )
-def test_a_type_in_few_words(type_: pa.DataType | None, shown: str) -> None:
+def test_a_type_is_described_briefly(type_: pa.DataType | None, shown: str) -> None:
     assert short_type(type_) == shown

@@ -81,7 +81,7 @@ def test_the_panel_says_what_it_waits_for(snapshot: dict, text: str) -> None:
     assert text in drawn(snapshot)
 
 
-def test_a_name_with_brackets_is_no_markup() -> None:
+def test_brackets_in_a_name_are_not_markup() -> None:
     assert "[red]" in drawn(RUNNING | {"query": "[red]"})
 
 

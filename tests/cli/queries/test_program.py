@@ -37,7 +37,7 @@ first, second = make("one"), make("two")
         ("shop.orders", ("shop.orders", "")),
     ],
 )
-def test_the_name_stands_after_the_colon(program: str, parts: tuple[str, str]) -> None:
+def test_the_name_follows_the_colon(program: str, parts: tuple[str, str]) -> None:
     assert split(program) == parts
 
 
@@ -45,7 +45,7 @@ def test_the_only_builder_is_found_and_the_script_part_does_not_run(tmp_path: Pa
     assert load_topology(write_program(tmp_path)).name == "shop"
 
 
-def test_a_topology_beside_its_builder_is_no_second_one(tmp_path: Path) -> None:
+def test_a_topology_and_its_builder_count_as_one_program(tmp_path: Path) -> None:
     assert load_topology(write_program(tmp_path, SHOP + "\ntopology = builder.build()\n")).name == "shop"
 
 
@@ -108,7 +108,7 @@ def test_an_error_of_a_named_function_is_shown_too(tmp_path: Path) -> None:
         load_topology(f"{program}:build")
 
 
-def test_a_mistake_in_the_topology_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_topology_error_is_not_wrapped(tmp_path: Path) -> None:
     program = write_program(tmp_path, "from potok import StreamsBuilder\nbuilder = StreamsBuilder('x')\n")
     with pytest.raises(EmptyTopology):
         load_topology(program)
@@ -124,7 +124,7 @@ def test_a_program_without_a_builder_says_what_to_do(tmp_path: Path) -> None:
         load_topology(f"{program}:x")
 
 
-def test_functions_of_the_program_and_of_modules_beside_it_travel_by_value(tmp_path: Path) -> None:
+def test_functions_of_the_program_and_its_sibling_modules_are_pickled_by_value(tmp_path: Path) -> None:
     (tmp_path / "topology").write_bytes(cloudpickle.dumps(load_topology(write_program(tmp_path / "program"))))
     program = (
         "import pickle, sys\n"

@@ -9,7 +9,7 @@ from cli.shop import SHOP, fill, write_program
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_a_changed_program_is_built_beside_the_query_and_takes_its_place(potok, spark, tmp_path: Path) -> None:
+def test_a_changed_program_is_built_as_a_shadow_and_promoted(potok, spark, tmp_path: Path) -> None:
     program = write_program(tmp_path / "program")
     fill(tmp_path / "data", program)
     assert potok("tables", "get", "order_counts", "anna", "--query", "shop").out == "3\n"

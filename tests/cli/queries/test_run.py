@@ -52,7 +52,7 @@ def progress(**values: Any) -> Progress:
     return Progress(**(given | values))
 
 
-def test_a_program_runs_to_the_end_and_goes_on_where_it_stopped(potok, spark, tmp_path: Path) -> None:
+def test_a_program_runs_to_the_end_and_resumes_from_there(potok, spark, tmp_path: Path) -> None:
     program = write_program(tmp_path / "program")
     send(tmp_path / "data", order("anna", 150.0), order("bela", 1.0), "broken")
     result = potok("run", program, "--until-end", "--json")

@@ -84,7 +84,7 @@ def run_on_a_terminal(directory: Path, typed: bytes) -> list[str]:
     return screen_of(said.decode())
 
 
-def test_what_is_printed_stands_above_the_panel_and_keys_are_not_echoed(tmp_path: Path) -> None:
+def test_output_is_printed_above_the_panel_and_keys_are_not_echoed(tmp_path: Path) -> None:
     lines = run_on_a_terminal(tmp_path, b"typed\n")
     top = next(number for number, line in enumerate(lines) if line.startswith("╭"))
     assert [line for line in lines[:top] if line] == [

@@ -23,7 +23,7 @@ def letters(potok, data: str):
     return lambda *words: potok("--broker", data, "dead-letters", *words)
 
 
-def test_letters_are_listed_with_all_that_is_known(letters) -> None:
+def test_dead_letters_are_listed_with_all_details(letters) -> None:
     found = {letter["reason"]: letter for letter in letters("list", "--json").objects}
     assert set(found) == {"decode", "late"}
     decode = found["decode"]
@@ -125,7 +125,7 @@ def run(potok, play):
     return lambda *words, **options: potok("dead-letters", *words, **options)
 
 
-def test_replayed_records_go_through_the_mended_program(run, play) -> None:
+def test_replayed_records_are_processed_by_the_fixed_program(run, play) -> None:
     planned = run("replay", "--dry-run")
     assert planned.out.split() == ["topic", "partition", "records", "orders", "0", "3"]
     assert 'would append 3 records of 3 dead letters of query "shop"' in planned.err
@@ -147,7 +147,7 @@ def test_replayed_records_go_through_the_mended_program(run, play) -> None:
     assert len(play(0)) == 5
 
 
-def test_a_record_that_fails_again_is_a_new_letter_that_says_how_often(run, play) -> None:
+def test_a_record_that_fails_again_is_a_new_dead_letter_with_a_count(run, play) -> None:
     run("replay")
     play(3)
     run("replay", "--step", "check")
@@ -158,7 +158,7 @@ def test_a_record_that_fails_again_is_a_new_letter_that_says_how_often(run, play
     assert "2 times" in run("show", found[0]["letter"]).out
 
 
-def test_one_letter_is_replayed_by_its_place(run) -> None:
+def test_one_dead_letter_is_replayed_by_its_position(run) -> None:
     (place,) = [row["letter"] for row in run("list", "--json").objects if row["offset"] == 2]
     assert run("replay", place, "--json").objects[0]["records"] == 1
     assert [row["offset"] for row in run("list", "--json").objects] == [1, 4]
@@ -169,7 +169,7 @@ def test_one_letter_is_replayed_by_its_place(run) -> None:
     assert run("replay", "--since", "some day").code == 1
 
 
-def test_letters_made_inside_the_query_are_told_by_count(run, tmp_path: Path) -> None:
+def test_dead_letters_of_internal_steps_are_counted(run, tmp_path: Path) -> None:
     broker = open_broker(tmp_path / "data")
     broker.append("shop-dead-letters", [LogRecord(b"k", b"v", 1, (("potok.topic", b""),))])
     broker.close()
@@ -178,7 +178,7 @@ def test_letters_made_inside_the_query_are_told_by_count(run, tmp_path: Path) ->
     assert len(run("list", "--json").objects) == 1
 
 
-def test_purged_letters_are_gone_after_a_yes(run) -> None:
+def test_confirmed_dead_letters_are_purged(run) -> None:
     assert run("purge", "--reason", "error", stdin="n\n").code == 1
     assert "would purge 3 dead letters" in run("purge", "--dry-run").err
     first, *_ = run("list", "--json").objects

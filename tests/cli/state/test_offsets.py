@@ -58,7 +58,7 @@ def test_a_place_that_is_none_is_refused(potok, shop) -> None:
         assert said in outcome.err
 
 
-def test_a_replay_runs_beside_the_query_and_can_be_removed(potok, shop) -> None:
+def test_a_replay_runs_in_parallel_with_the_query_and_can_be_removed(potok, shop) -> None:
     first = potok("tables", "get", "order_counts", "anna", "--query", "shop").out
     done = potok("replay", str(shop), "--from", "1970-01-01", "--into", "again-")
     assert done.code == 0, done.err
@@ -68,9 +68,7 @@ def test_a_replay_runs_beside_the_query_and_can_be_removed(potok, shop) -> None:
     assert {row["query"] for row in potok("tables", "list", "--json").objects} == {"shop"}
 
 
-def test_a_topic_that_came_back_with_fewer_partitions_is_told_of_instead_of_breaking_the_command(
-    potok, tmp_path: Path
-) -> None:
+def test_a_topic_recreated_with_fewer_partitions_is_reported(potok, tmp_path: Path) -> None:
     builder = StreamsBuilder("copying")
     builder.stream("texts").to("copies")
     driver = InProcess(builder, directory=tmp_path / "data", partitions={"texts": 2})

@@ -106,7 +106,7 @@ def test_verify_names_the_damaged_cells_and_ends_with_one(potok: Potok, data: Pa
     assert [(cell["table"], cell["key"]) for cell in found["damaged"]] == [("order_counts", key.decode())]
 
 
-def test_verify_names_a_shard_that_cannot_be_read_and_goes_on_with_the_others(potok: Potok, data: Path) -> None:
+def test_verify_names_an_unreadable_shard_and_checks_the_others(potok: Potok, data: Path) -> None:
     whole = potok("state", "verify", "--json").objects[0]["cells"]
     file = data / "queries" / "shop" / "state" / "0" / "data.mdb"
     close_environment(file.parent)
@@ -121,7 +121,7 @@ def test_verify_names_a_shard_that_cannot_be_read_and_goes_on_with_the_others(po
     assert 0 < found["cells"] < whole
 
 
-def test_what_was_deleted_is_no_damage(potok: Potok, data: Path) -> None:
+def test_deleted_files_are_not_reported_as_damage(potok: Potok, data: Path) -> None:
     store = open_store(data, "shop", 0)
     attempt = store.attempt()
     assert attempt is not None
@@ -141,7 +141,7 @@ def test_verify_looks_into_a_backup_too(potok: Potok, data: Path) -> None:
     assert (broken.code, "is damaged" in broken.err) == (1, True)
 
 
-def test_reshard_cuts_the_state_anew(potok: Potok, data: Path, program: str) -> None:
+def test_reshard_redistributes_the_state(potok: Potok, data: Path, program: str) -> None:
     done = potok("state", "reshard", program, "--shards", "5")
     assert done.code == 0
     assert "5 shards" in done.err

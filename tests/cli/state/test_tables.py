@@ -1,16 +1,27 @@
 from __future__ import annotations
 
+import json
+import os
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from cli.shop import HOUR, fill, leave_a_run, write_program
-from potok.cli.state.tables import any_case, as_object, show_instant
+from potok.cli.state.tables import any_case, as_object, freshness, show_instant
+from potok.dsl.builder import StreamsBuilder
+from potok.log.broker import Broker
 from potok.log.open import open_broker
+from potok.records.log_record import LogRecord
+from potok.runtime.queries.lock import is_held
+from potok.runtime.queries.prepare import Prepared, prepare
+from potok.settings import Settings
 from potok.snapshots.key_text import NotAKey, parse_key
 from potok.snapshots.layout import TableLayout
 from potok.snapshots.table_view import WindowedKey
@@ -112,7 +123,7 @@ def test_what_is_not_there_is_named(tables, words: tuple[str, ...], message: str
 
 
 @pytest.mark.parametrize("words", [("get", "anna"), ("get", "a", "b", "c", "d"), ("get", "t", "k", "--at", "noon")])
-def test_wrong_words_end_with_2(tables, words: tuple[str, ...]) -> None:
+def test_invalid_arguments_exit_with_2(tables, words: tuple[str, ...]) -> None:
     assert tables(*words).code == 2
 
 
@@ -164,7 +175,7 @@ def test_names_are_found_in_any_case(tables, words: tuple[str, ...]) -> None:
         ("total", ["totals"], ""),
     ],
 )
-def test_a_name_as_it_stands_comes_first_then_that_of_sql(name: str, known: list[str], found: str) -> None:
+def test_the_exact_name_has_priority_over_the_sql_name(name: str, known: list[str], found: str) -> None:
     assert any_case(name, known) == found
 
 
@@ -182,11 +193,11 @@ def test_a_name_as_it_stands_comes_first_then_that_of_sql(name: str, known: list
         ("dynamic", "anna", ["anna"]),
     ],
 )
-def test_a_word_is_read_by_the_type_of_the_key(key_type: str, word: str, keys: list[object]) -> None:
+def test_a_key_argument_is_parsed_by_the_type_of_the_key(key_type: str, word: str, keys: list[object]) -> None:
     assert parse_key(TableLayout("t", key_type, 0, 0, "objects", "value"), word) == keys
 
 
-def test_a_word_of_another_type_is_refused() -> None:
+def test_a_key_argument_of_another_type_is_refused() -> None:
     with pytest.raises(NotAKey, match='"anna" is not a key of table "t"'):
         parse_key(TableLayout("t", "bigint", 0, 0, "objects", "value"), "anna")
 
@@ -211,6 +222,93 @@ def test_a_row_is_plain_data(key: object, value: object, shown: object) -> None:
 )
 def test_a_time_is_shown_if_it_is_one(ms: int, shown: str) -> None:
     assert show_instant(ms) == shown
+
+
+def builder() -> StreamsBuilder:
+    made = StreamsBuilder("shop")
+    made.stream("orders").group_by_key().count(name="counts")
+    return made
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[Broker]:
+    opened = open_broker(tmp_path / "data")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def query(log: Broker) -> Iterator[Prepared]:
+    """A query that holds its lock and has run no batch."""
+    prepared = prepare(builder(), log, Settings(shards=1))
+    yield prepared
+    prepared.release()
+
+
+def send(log: Broker, count: int) -> None:
+    log.append("orders", [LogRecord(b"anna", b"1") for _ in range(count)])
+
+
+def write_down(log: Broker, **changes: Any) -> None:
+    found = json.loads(log.get_metadata("query/shop/progress") or b"")
+    log.set_metadata({"query/shop/progress": json.dumps(found | changes).encode()})
+
+
+def test_a_query_that_never_ran_has_no_lag(log: Broker) -> None:
+    assert freshness(log, "shop") == ""
+
+
+def test_current_tables_report_no_lag(log: Broker, query: Prepared) -> None:
+    assert freshness(log, "shop") == ""
+    query.release()
+    assert freshness(log, "shop") == ""
+
+
+def test_a_query_that_is_starting_says_what_is_missing(log: Broker, query: Prepared) -> None:
+    send(log, 3)
+    assert freshness(log, "shop") == 'query "shop" is starting, 3 records are not in its tables yet'
+
+
+def test_a_running_query_reports_its_lag(log: Broker, query: Prepared) -> None:
+    write_down(log, state="running")
+    send(log, 1)
+    assert freshness(log, "shop") == 'query "shop" is running, 1 record is not in its tables yet'
+
+
+def test_a_query_that_does_not_run_says_so(log: Broker, query: Prepared) -> None:
+    write_down(log, state="running")
+    query.release()
+    send(log, 1)
+    text = freshness(log, "shop")
+    assert text == 'query "shop" is not running, 1 record is not in its tables yet: potok run PROGRAM starts it'
+
+
+def test_a_query_that_failed_says_why(log: Broker, query: Prepared) -> None:
+    query.release()
+    write_down(log, state="failed", error="the disk is full\n  hint: make room")
+    send(log, 1)
+    assert freshness(log, "shop").endswith(": the disk is full")
+
+
+def test_a_lock_is_held_as_long_as_its_process_says_so(log: Broker, query: Prepared) -> None:
+    assert is_held(query.directory)
+    query.release()
+    assert not is_held(query.directory)
+    assert not is_held(query.directory / "nowhere")
+    (query.directory / "lock").write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+    assert not is_held(query.directory), "a killed process left it behind, and its number is taken again"
+    (query.directory / "lock").write_text("process 1 on another.machine\n")
+    assert is_held(query.directory)
+
+
+def test_tables_get_says_on_stderr_that_the_query_is_behind(potok, log: Broker, query: Prepared) -> None:
+    send(log, 2)
+    result = potok("tables", "get", "counts", "anna")
+    assert result.code == 1
+    assert 'query "shop" is starting, 2 records are not in its tables yet' in result.err
+    assert 'table "counts" has no row for "anna"' in result.err
+    assert "is starting" in potok("tables", "scan", "counts").err
+    assert "is starting" in potok("tables", "list").err
 
 
 def test_a_row_is_read_once_the_table_includes_a_write(tables) -> None:

@@ -33,7 +33,7 @@ def test_an_aggregate_by_name_takes_a_field_a_function_or_the_whole_value(kind: 
     assert by_function.function is not None and by_function.function.arity == 2
 
 
-def test_an_aggregate_is_named_after_its_path_or_as_told() -> None:
+def test_an_aggregate_has_the_name_of_its_path_or_the_given_one() -> None:
     assert grouped().count().name == "orders.count"
     assert grouped().count(name="order_counts").name == "order_counts"
     assert grouped().aggregate(0, lambda v, agg: agg).name == "orders.aggregate"

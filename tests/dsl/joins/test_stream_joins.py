@@ -67,7 +67,7 @@ def test_a_join_is_named_after_both_sides(builder: StreamsBuilder) -> None:
     assert node_of(orders.join(users, name="known")).name == "known"
 
 
-def test_a_join_of_steps_that_are_told_apart_by_a_count_needs_a_name(builder: StreamsBuilder) -> None:
+def test_a_join_of_numbered_steps_needs_a_name(builder: StreamsBuilder) -> None:
     orders, users = builder.stream("orders"), builder.table("users")
     orders.filter(bool)
     second = orders.filter(bool)
@@ -107,7 +107,7 @@ def test_a_joiner_may_be_named(builder: StreamsBuilder, left: str, verb: str) ->
 
 
 @pytest.mark.parametrize("verb", ["join", "left_join", "leftJoin"])
-def test_a_joiner_may_be_named_beside_the_key_to_look_up(builder: StreamsBuilder, verb: str) -> None:
+def test_a_joiner_may_be_passed_with_the_lookup_key(builder: StreamsBuilder, verb: str) -> None:
     orders, users, products = builder.stream("orders"), builder.table("users"), builder.global_table("products")
     joined = [
         getattr(orders, verb)(users, joiner=pair, name="by_key"),
@@ -212,7 +212,9 @@ def refused(builder: StreamsBuilder, write: Any) -> PotokError:
         (lambda o, p, u: o.join(StreamsBuilder("x").stream("p"), within=1), "what two builders made"),
     ],
 )
-def test_what_makes_no_sense_is_refused_where_it_stands(builder: StreamsBuilder, write: Any, message: str) -> None:
+def test_meaningless_expressions_are_refused_with_their_position(
+    builder: StreamsBuilder, write: Any, message: str
+) -> None:
     assert message in refused(builder, write).message
 
 

@@ -85,13 +85,13 @@ def _told(function: Any, **options: Any) -> list[str]:
         (hides, []),
     ],
 )
-def test_what_is_changed_outside_of_the_agent_is_told(function: Any, names: list[str]) -> None:
+def test_changes_outside_of_agents_are_reported(function: Any, names: list[str]) -> None:
     told = _told(function)
     assert sorted(text.split('"')[3] for text in told) == names
     assert all(text.startswith('agent "work"') and "store state in tables" in text for text in told)
 
 
-def test_sinks_and_what_is_told_of_errors_count_too() -> None:
+def test_sinks_and_error_handlers_count_as_definitions() -> None:
     async def on_error(agent: Any, error: Any) -> None:
         LAST["error"] = 1
 

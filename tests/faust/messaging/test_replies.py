@@ -29,9 +29,7 @@ def ask_all(app: faust.App, agent: Any, values: list[Any], directory: Any) -> li
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_who_asks_an_agent_that_raises_is_told_what_and_others_get_their_answers(
-    tmp_path: Any, concurrency: int
-) -> None:
+def test_an_agent_error_is_sent_to_its_caller_and_others_get_their_replies(tmp_path: Any, concurrency: int) -> None:
     app = faust.App("bank", broker=f"file:{tmp_path}")
 
     @app.agent("transfers", concurrency=concurrency)
@@ -47,7 +45,7 @@ def test_who_asks_an_agent_that_raises_is_told_what_and_others_get_their_answers
     assert "potok dead-letters list --query bank" in failed.hint
 
 
-def test_a_value_that_is_not_what_the_agent_takes_is_told_too() -> None:
+def test_a_value_of_the_wrong_type_for_the_agent_is_reported() -> None:
     class Transfer(faust.Record, validation=True):
         account: str = StringField(max_length=5)
 
@@ -85,7 +83,7 @@ def test_another_agent_that_fails_on_the_same_record_answers_nothing(tmp_path: A
     assert ask_all(app, transfer, [21], tmp_path) == [42]
 
 
-def test_nobody_is_answered_who_did_not_ask() -> None:
+def test_no_reply_is_sent_without_a_request() -> None:
     app = faust.App("bank")
 
     @app.agent("transfers")
@@ -102,7 +100,7 @@ def test_nobody_is_answered_who_did_not_ask() -> None:
     assert dict(answer.headers)[FAILED] == b"transfer"
 
 
-def test_an_agent_that_says_nothing_is_waited_for_and_the_dead_letters_are_named(tmp_path: Any) -> None:
+def test_a_missing_reply_times_out_with_a_hint_to_dead_letters(tmp_path: Any) -> None:
     app = faust.App("bank", broker=f"file:{tmp_path}")
 
     @app.agent("transfers")

@@ -39,7 +39,7 @@ def values(app: faust.App, topic: str) -> list[tuple[bytes | None, bytes | None]
     return [(row["key"], row["value"]) for batch in batches for row in batch.to_pylist()]
 
 
-def test_a_send_from_outside_gives_where_the_record_went_once_or_twice_awaited(tmp_path: Path) -> None:
+def test_a_send_from_outside_of_agents_returns_the_position_however_often_it_is_awaited(tmp_path: Path) -> None:
     app = app_at(tmp_path)
     (orders,) = app.topics
 
@@ -54,13 +54,13 @@ def test_a_send_from_outside_gives_where_the_record_went_once_or_twice_awaited(t
     assert (second.offset, second.tp, second.done(), second.result()) == (1, TP("orders", 0), True, second)
 
 
-def test_code_that_is_not_async_hears_where_its_record_went(tmp_path: Path) -> None:
+def test_sync_code_gets_the_position_of_its_record(tmp_path: Path) -> None:
     (orders,) = app_at(tmp_path).topics
     sent: Any = orders.send_soon(value=Purchase(user="ann", amount=1.0))
     assert (sent.partition, sent.offset) == (0, 0)
 
 
-def test_a_callback_is_told_outside_of_agents_whether_it_is_async_or_not(tmp_path: Path) -> None:
+def test_sync_and_async_callbacks_are_called_outside_of_agents(tmp_path: Path) -> None:
     (orders,) = app_at(tmp_path).topics
     told: list[Any] = []
 

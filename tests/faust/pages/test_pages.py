@@ -103,7 +103,7 @@ def test_a_class_may_say_itself_what_an_error_looks_like(app: faust.App) -> None
     assert (answer.status, answer.body) == (403, b"no: 403")
 
 
-def test_a_body_that_is_no_json_is_the_fault_of_the_client(app: faust.App) -> None:
+def test_a_body_that_is_not_json_is_the_fault_of_the_client(app: faust.App) -> None:
     @app.page("/x", methods=["POST"])
     async def page(self: Any, request: Request) -> Any:
         return await request.json()
@@ -164,7 +164,7 @@ def test_a_page_takes_and_gives_records(app: faust.App) -> None:
     assert ask(route, "POST", body=b'{"user_id": "u"}').status == 400
 
 
-def test_a_blueprint_stands_under_any_path_and_has_links(app: faust.App, tmp_path: Path) -> None:
+def test_a_blueprint_can_be_mounted_under_any_path_and_has_links(app: faust.App, tmp_path: Path) -> None:
     users = web.Blueprint("users")
     users.static("/files", tmp_path)
 
@@ -182,7 +182,7 @@ def test_a_blueprint_stands_under_any_path_and_has_links(app: faust.App, tmp_pat
     assert app.web.url_for("users:detail", "http://shop.example", user_id=1) == "http://shop.example/people/1/"
 
 
-def test_a_link_to_nowhere_says_what_there_is(app: faust.App) -> None:
+def test_an_unknown_link_lists_the_existing_pages(app: faust.App) -> None:
     @app.page("/here")
     async def here(self: Any, request: Request) -> Any: ...
 

@@ -64,7 +64,7 @@ def test_nested_records_lists_dates_and_decimals_are_read() -> None:
     assert User.from_data({"name": "B", "home": {"city": "X"}}).others == []
 
 
-def test_all_that_is_wrong_is_told_at_once() -> None:
+def test_all_errors_are_reported_at_once() -> None:
     with pytest.raises(faust.ValidationError) as caught:
         User.from_data({"home": 3, "balance": "much"})
     for text in ('field "name": is missing', 'field "home"', "'much' is not a decimal"):
@@ -114,7 +114,7 @@ class Home(Address):
     street: str = ""
 
 
-def test_records_in_records_are_told_by_their_place_unless_they_are_of_another_class() -> None:
+def test_nested_records_need_no_namespace_unless_their_class_differs() -> None:
     user = User("Ann", Address("Riga"), [Home("Oslo", None, "Main")])
     data = Freeze(User)(user)
     assert data["home"] == {"city": "Riga", "zip": None}
@@ -141,7 +141,7 @@ def test_columns_and_plain_data_become_the_same_records() -> None:
     assert Revive(Payer)(column_of(rows, schema).column) == Revive(Payer)([data])
 
 
-def test_what_does_not_fit_is_marked_and_the_rest_goes_on() -> None:
+def test_values_that_do_not_fit_are_marked_and_the_others_converted() -> None:
     good, bad = Revive(Address)([{"city": "Riga"}, {"town": "Riga"}])
     assert good == Address("Riga")
     assert isinstance(bad, Unfit)
@@ -242,7 +242,7 @@ def test_seconds_are_instants_in_every_way_of_reading() -> None:
         assert driver.reasons() == []
 
 
-def test_what_must_be_given_may_stand_behind_what_need_not() -> None:
+def test_required_parameters_may_follow_optional_ones() -> None:
     class Versioned(faust.Record, abstract=True):
         version: int = 1
 

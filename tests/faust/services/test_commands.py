@@ -33,7 +33,7 @@ def test_a_worker_says_what_it_does_at_any_level(tmp_path: Any, capsys: pytest.C
     ]
 
 
-def test_a_worker_that_is_interrupted_while_it_starts_ends_without_a_word(
+def test_a_worker_interrupted_at_start_exits_silently(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(*_: Any, **__: Any) -> None:

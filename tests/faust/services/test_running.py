@@ -72,7 +72,9 @@ def test_an_app_without_agents_has_no_topology_and_says_how_it_is_run() -> None:
     assert "python shop.py worker" in caught.value.hint
 
 
-def test_a_second_worker_is_told_of_apps_and_not_of_builders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_worker_is_reported_for_apps_and_not_for_builders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app = faust.App("shop", broker=f"file:{tmp_path}")
 
     @app.agent("orders")
@@ -112,9 +114,7 @@ def test_a_worker_warns_of_variables_that_its_agents_change_in_vain(
     assert ['agent "count" changes the variable "LAST"' in text for text in caplog.messages] == [True]
 
 
-def test_a_port_that_is_taken_is_told_with_the_option_of_the_worker(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_port_in_use_is_reported_with_the_worker_option(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app = faust.App("shop", broker=f"file:{tmp_path}")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -173,5 +173,5 @@ def test_a_stream_of_the_dsl_in_a_loop_says_where_loops_belong() -> None:
     assert "@app.agent(topic)" in caught.value.hint
 
 
-def test_a_kafka_that_does_not_answer_is_told_with_the_way_to_do_without() -> None:
+def test_an_unreachable_kafka_is_reported_with_the_embedded_alternative() -> None:
     assert 'broker="file:./data"' in KafkaUnreachable("localhost:9092", "refused").hint

@@ -12,7 +12,7 @@ import pytest
 
 import potok.faust as faust
 from potok.faust.settings.credentials import CannotLogIn
-from potok.log.kafka import mechanisms
+from potok.log.kafka import options
 from potok.log.kafka.kafka_broker import KafkaBroker
 
 BROKER = "kafka://localhost:9092"
@@ -64,16 +64,16 @@ def test_certificates_are_taken_from_one_place(certificate: Path) -> None:
 
 
 def test_kerberos_is_refused_where_the_client_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mechanisms, "has_mechanism", lambda name: False)
+    monkeypatch.setattr(options, "has_mechanism", lambda name: False)
     with pytest.raises(CannotLogIn, match="built without GSSAPI") as raised:
         told(broker_credentials=faust.GSSAPICredentials())
     assert "libsasl2" in (raised.value.hint or "")
-    monkeypatch.setattr(mechanisms, "has_mechanism", lambda name: True)
+    monkeypatch.setattr(options, "has_mechanism", lambda name: True)
     found = told(broker_credentials=faust.GSSAPICredentials(kerberos_service_name="log"))
     assert (found["sasl.mechanism"], found["sasl.kerberos.service.name"]) == ("GSSAPI", "log")
 
 
-def test_what_is_no_credentials_is_refused_where_the_app_is_made() -> None:
+def test_unknown_credentials_are_refused_where_the_app_is_made() -> None:
     with pytest.raises(CannotLogIn, match="broker_credentials cannot be a str"):
         faust.App("app", broker_credentials="secret")
 
@@ -88,9 +88,9 @@ def test_the_log_of_an_app_is_opened_with_its_credentials_and_agents_carry_none(
 
 
 def test_the_client_says_which_mechanisms_it_has() -> None:
-    mechanisms.has_mechanism.cache_clear()
-    assert mechanisms.has_mechanism("PLAIN")
-    assert not mechanisms.has_mechanism("NONE-SUCH")
+    options.has_mechanism.cache_clear()
+    assert options.has_mechanism("PLAIN")
+    assert not options.has_mechanism("NONE-SUCH")
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def test_each_window_counts_its_own_records_and_a_record_may_be_in_several() -> 
         assert starts(driver) == [(0, 2), (1, 3), (2, 1)]
 
 
-def test_a_window_goes_when_the_clock_has_passed_its_life_and_its_value_is_told() -> None:
+def test_an_expired_window_is_deleted_and_its_value_is_reported() -> None:
     app = faust.App("app")
     topic, closed = app.topic("clicks", value_type=Click), app.topic("closed")
 

@@ -40,7 +40,7 @@ def test_only_what_comes_later_is_read_from_the_latest_record_on(broker: Embedde
     assert [record.json() for record in consumer.poll()] == [3, 4]
 
 
-def test_a_group_goes_on_where_it_committed(broker: EmbeddedBroker) -> None:
+def test_a_group_resumes_at_its_committed_offsets(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     fill(broker, "t", 5)
     with Consumer(broker, "t", group="g", start="earliest") as first:

@@ -150,7 +150,7 @@ def test_a_topic_that_does_not_exist_is_created(broker: EmbeddedBroker) -> None:
     assert values(broker, "new") == [b"v"]
 
 
-def test_mistakes_are_raised_by_the_send_that_made_them(broker: EmbeddedBroker) -> None:
+def test_errors_are_raised_by_the_send_that_caused_them(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     producer = Producer(broker, create_topics=False)
     with pytest.raises(TopicNotFound):

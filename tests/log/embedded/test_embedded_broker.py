@@ -54,7 +54,7 @@ def test_creating_a_topic_twice_is_an_error_unless_allowed(broker: EmbeddedBroke
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a b", "x" * 250, "заказы", "a\0b"])
-def test_a_name_that_is_no_topic_is_refused(broker: EmbeddedBroker, name: str) -> None:
+def test_a_name_that_is_not_a_topic_is_refused(broker: EmbeddedBroker, name: str) -> None:
     with pytest.raises(InvalidName):
         broker.create_topic(name)
     assert not broker.has_topic(name)

@@ -121,7 +121,7 @@ def test_a_fork_waits_for_the_transactions_of_other_threads(broker: EmbeddedBrok
     assert all(later[0] >= earlier[0] for earlier, later in pairwise(seen))
 
 
-def test_an_error_of_lmdb_is_told_as_an_error_of_the_log(broker: EmbeddedBroker) -> None:
+def test_an_lmdb_error_is_raised_as_a_log_error(broker: EmbeddedBroker) -> None:
     def fail(txn: object) -> None:
         raise lmdb.DiskError("page 7")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from potok.log.kafka.development.server import ServerStatus
 
 
-def test_records_go_from_producer_to_a_group_that_goes_on_where_it_committed(
+def test_a_group_consumes_produced_records_and_resumes_at_its_committed_offset(
     kafka: ServerStatus, tmp_path: Path
 ) -> None:
     broker = KafkaBroker.at(f"{kafka.url}?home={tmp_path / 'home'}")

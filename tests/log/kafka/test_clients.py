@@ -9,7 +9,7 @@ import pytest
 from log.records import read_all
 from potok.errors import LogError
 from potok.log.kafka import clients
-from potok.log.kafka.development.ports import free_ports
+from potok.log.kafka.development.server import free_ports
 from potok.log.kafka.errors import KafkaRefused, KafkaUnreachable, OptionError, TimeBefore1970
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.records.log_record import LogRecord
@@ -27,7 +27,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_place_where_nobody_listens_is_told_soon_and_with_the_reason(tmp_path: Path) -> None:
+def test_an_unreachable_address_is_reported_soon_with_the_reason(tmp_path: Path) -> None:
     (port,) = free_ports(1)
     broker = broker_at(f"kafka://127.0.0.1:{port}", tmp_path)
     for attempt in (
@@ -41,7 +41,7 @@ def test_a_place_where_nobody_listens_is_told_soon_and_with_the_reason(tmp_path:
     broker.close()
 
 
-def test_how_long_a_place_where_nobody_listens_is_waited_for_is_a_setting(tmp_path: Path) -> None:
+def test_the_connection_timeout_is_a_setting(tmp_path: Path) -> None:
     url = f"kafka://127.0.0.1:1?home={tmp_path}"
     assert KafkaBroker.at(url, Settings()).options.first_patience_s == 2.0
     longer = Settings.load(directory=tmp_path, environ={"POTOK_CONNECT_TIMEOUT": "7 s"})
@@ -71,7 +71,7 @@ def test_a_host_that_does_not_exist_is_named(tmp_path: Path) -> None:
         ("ssl.ca.location=/no/such/file&security.protocol=SSL", "ssl.ca.location failed"),
     ],
 )
-def test_an_option_that_the_client_does_not_take_is_told_with_the_places_to_look(
+def test_an_unknown_client_option_is_reported_with_links_to_the_documentation(
     tmp_path: Path, option: str, message: str
 ) -> None:
     broker = broker_at(f"kafka://localhost:1?{option}", tmp_path)

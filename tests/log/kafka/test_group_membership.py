@@ -93,7 +93,9 @@ def test_members_share_the_partitions_and_hand_them_over(
     until(lambda: len(second.assignment()) == 4)
 
 
-def test_a_group_goes_on_where_it_committed_and_others_see_all(broker: Broker, topic: str, group: str) -> None:
+def test_a_group_resumes_at_its_committed_offsets_and_other_groups_read_all_records(
+    broker: Broker, topic: str, group: str
+) -> None:
     with Consumer(broker, topic, group=group, start="earliest") as consumer:
         first = polled(consumer, 7)
         consumer.commit()
@@ -111,7 +113,7 @@ def test_where_a_group_began_is_remembered_without_a_commit(broker: Broker, topi
         assert polled(consumer, 1) == ["late"]
 
 
-def test_offsets_cannot_be_set_from_outside_while_the_group_is_at_work(broker: Broker, topic: str, group: str) -> None:
+def test_offsets_of_an_active_group_cannot_be_set_from_outside(broker: Broker, topic: str, group: str) -> None:
     with Consumer(broker, topic, group=group, start="earliest") as consumer:
         until(lambda: len(consumer.assignment()) == 4)
         with pytest.raises(GroupHasMembers):

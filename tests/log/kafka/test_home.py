@@ -96,5 +96,5 @@ def test_a_home_is_shown_without_its_password() -> None:
 
 
 @pytest.mark.parametrize("home", ["data", "file:./data", "/elsewhere"])
-def test_a_directory_is_no_server(home: str) -> None:
+def test_a_directory_is_not_a_server(home: str) -> None:
     assert KafkaOptions.of_url(f"kafka://host?home={home}").home_url is None

@@ -53,7 +53,7 @@ def test_a_password_before_the_host_is_refused_and_not_repeated() -> None:
     assert "s3cr3t" not in str(raised.value)
 
 
-def test_a_word_without_a_value_is_no_option() -> None:
+def test_a_word_without_a_value_is_an_invalid_option() -> None:
     with pytest.raises(OptionError, match="option 1 in the URL"):
         KafkaOptions.of_url("kafka://a?verbose")
 

@@ -80,7 +80,7 @@ def test_an_open_transaction_hides_itself_and_what_comes_after_it(log: KafkaBrok
     assert values(log, "t") == [b"before", b"open", b"after"]
 
 
-def test_records_that_were_deleted_are_told_apart_from_an_empty_range(log: KafkaBroker, kafka: ServerStatus) -> None:
+def test_deleted_records_are_distinguished_from_an_empty_range(log: KafkaBroker, kafka: ServerStatus) -> None:
     log.create_topic("t")
     log.append("t", batch_of([b"%d" % n for n in range(10)]))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})

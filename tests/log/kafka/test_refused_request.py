@@ -16,8 +16,7 @@ from log.records import batch_of, values
 from potok.errors import PotokError
 from potok.log.broker import AppendResult
 from potok.log.kafka import append, transactions
-from potok.log.kafka.development.ports import free_ports
-from potok.log.kafka.development.server import KafkaServer
+from potok.log.kafka.development.server import KafkaServer, free_ports
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.open import open_broker

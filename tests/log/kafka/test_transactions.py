@@ -302,7 +302,7 @@ def test_a_process_that_lost_its_ledger_before_it_opened_its_transactions_publis
     assert values(out, "out") == [b"a", b"b", b"c", b"d"]
 
 
-def test_the_process_that_has_the_ledger_goes_on_after_another_one_fenced_it_off(out: KafkaBroker, query: str) -> None:
+def test_the_owner_of_the_ledger_continues_after_a_fence_by_another_process(out: KafkaBroker, query: str) -> None:
     publish(out, query, 1, b"a")
     reopened(out).published(query)
     publish(out, query, 2, b"b")

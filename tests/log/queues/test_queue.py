@@ -149,7 +149,7 @@ def test_a_record_that_is_rejected_is_set_aside_without_another_try(broker: Embe
     assert dict(letter.headers)["potok.error"] == b"not an order"
 
 
-def test_a_group_whose_name_is_no_topic_needs_a_topic_for_dead_letters(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_group_whose_name_is_not_a_topic_needs_a_topic_for_dead_letters(broker: EmbeddedBroker, topic: str) -> None:
     with pytest.raises(InvalidName, match="dead_letters="):
         Queue(broker, topic, "команда")
     with Queue(broker, topic, "команда", dead_letters="aside"):
@@ -211,7 +211,7 @@ def test_what_is_not_settled_when_a_queue_is_closed_comes_again_at_once(broker: 
     assert again == expected
 
 
-def test_what_was_taken_ahead_and_not_asked_for_goes_to_others_uncounted(broker: EmbeddedBroker, topic: str) -> None:
+def test_prefetched_deliveries_that_were_not_read_are_redelivered_uncounted(broker: EmbeddedBroker, topic: str) -> None:
     fill(broker, 400)
     with (
         Queue(broker, topic, "g", visibility=LONG) as fast,
@@ -224,7 +224,7 @@ def test_what_was_taken_ahead_and_not_asked_for_goes_to_others_uncounted(broker:
         assert {delivery.deliveries for delivery in rest} == {1}
 
 
-def test_what_was_taken_ahead_is_ready_for_whoever_counts(broker: EmbeddedBroker, topic: str) -> None:
+def test_prefetched_deliveries_can_be_polled_by_count(broker: EmbeddedBroker, topic: str) -> None:
     fill(broker, 400)
     done = 0
     with Queue(broker, topic, "g", visibility=LONG) as queue:
@@ -363,7 +363,7 @@ def test_records_deleted_before_they_were_done_are_missed(broker: EmbeddedBroker
 
 
 @pytest.mark.parametrize("record", [LogRecord(b"k", b"x" * 990), LogRecord(b"x" * 990, b"v", 1, (("h", b"y"),))])
-def test_a_letter_that_would_be_too_large_is_cut_and_holds_nothing_up(
+def test_an_oversized_dead_letter_is_truncated_and_blocks_nothing(
     broker: EmbeddedBroker, topic: str, record: LogRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(broker, "max_record_bytes", 1_000)

@@ -41,7 +41,7 @@ def test_tasks_and_threads_that_an_agent_starts_find_it() -> None:
         assert asyncio.run(agent()) == [running, running]
 
 
-def test_a_task_finds_what_stands_in_after_it_was_started() -> None:
+def test_a_task_finds_the_stand_in_that_is_set_after_its_start() -> None:
     running, refusing = agent_group(), object()
 
     async def agent() -> object:

@@ -96,7 +96,7 @@ def test_a_row_has_the_time_of_the_record_that_changed_it_and_not_of_those_that_
 
 
 @pytest.mark.parametrize("batch", [None, 1])
-def test_a_default_that_was_only_looked_at_is_no_row_also_in_place_of_one_that_is_gone(batch: int | None) -> None:
+def test_an_unchanged_default_is_not_stored_also_in_place_of_a_deleted_row(batch: int | None) -> None:
     app = faust.App("app")
     rows, out = app.SetTable("rows"), app.topic("out")
 
@@ -117,7 +117,7 @@ def test_a_default_that_was_only_looked_at_is_no_row_also_in_place_of_one_that_i
     assert (driver.table("rows").all(), driver.reasons()) == ({}, [("look", "error")])
 
 
-def test_a_default_that_is_no_function_is_another_object_for_each_key() -> None:
+def test_a_default_that_is_not_a_function_is_another_object_for_each_key() -> None:
     app = faust.App("app")
     rows = app.Table("rows", default=[])
 
@@ -130,7 +130,7 @@ def test_a_default_that_is_no_function_is_another_object_for_each_key() -> None:
 
 
 @pytest.mark.parametrize("batch", [None, 1])
-def test_a_row_that_was_looked_up_before_the_loop_is_undone_and_goes_on(batch: int | None) -> None:
+def test_a_row_read_before_the_loop_is_restored_and_still_usable(batch: int | None) -> None:
     app = faust.App("app")
     rows, topic = app.Table("rows", default=list), app.topic("t")
 
@@ -155,7 +155,7 @@ def test_a_row_that_was_looked_up_before_the_loop_is_undone_and_goes_on(batch: i
 
 
 @pytest.mark.parametrize("before_the_loop", [True, False])
-def test_what_is_no_data_is_the_dead_letter_of_the_record_that_brought_it(before_the_loop: bool) -> None:
+def test_a_result_that_is_not_data_makes_its_record_a_dead_letter(before_the_loop: bool) -> None:
     app = faust.App("app")
     rows = app.Table("rows", default=list)
 

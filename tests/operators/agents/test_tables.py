@@ -60,7 +60,7 @@ def test_a_value_that_is_put_under_two_keys_is_two_values(opened: Any) -> None:
     assert (table.get("b"), value) == ([1], [1])
 
 
-def test_to_look_at_a_row_writes_nothing_and_a_default_that_stays_so_is_no_row(opened: Any) -> None:
+def test_reading_a_row_writes_nothing_and_an_unchanged_default_is_not_stored(opened: Any) -> None:
     _, table, session = opened(default=list)
     table.set("a", [1])
     table.get_or_default("b")
@@ -94,7 +94,7 @@ def test_a_spread_table_has_the_row_of_the_record_alone(opened: Any) -> None:
             ask()
 
 
-def test_what_is_no_data_is_refused_by_the_call_that_would_keep_it(opened: Any) -> None:
+def test_what_is_not_data_is_refused_by_the_call_that_would_keep_it(opened: Any) -> None:
     _, table, _ = opened()
     for key, value in (("a", object()), ("b", [lambda: 0]), (object(), 1), (None, 1)):
         with pytest.raises(Exception, match=r"no data|cannot be|None"):

@@ -269,7 +269,7 @@ def test_who_waits_too_long_at_the_end_of_a_window_makes_a_dead_letter() -> None
 
 
 @pytest.mark.parametrize("concurrency", [1, 3])
-def test_what_is_done_on_an_error_stands_and_what_the_failed_record_has_put_goes(concurrency: int) -> None:
+def test_effects_of_error_handlers_are_kept_and_those_of_the_failed_record_undone(concurrency: int) -> None:
     app = faust.App("app")
     topic, channel, seen = app.topic("numbers"), app.channel(), app.Table("seen", default=int)
 
@@ -300,9 +300,7 @@ def test_what_is_done_on_an_error_stands_and_what_the_failed_record_has_put_goes
 
 @pytest.mark.parametrize("concurrency", [1, 2])
 @pytest.mark.parametrize("taker_first", [False, True])
-def test_lists_of_what_is_put_into_a_channel_are_taken_whoever_is_defined_first(
-    taker_first: bool, concurrency: int
-) -> None:
+def test_channel_values_can_be_taken_in_lists_in_any_definition_order(taker_first: bool, concurrency: int) -> None:
     app = faust.App("app")
     topic, channel, lists = app.topic("numbers"), app.channel(), app.Table("lists", default=list)
 
@@ -325,7 +323,7 @@ def test_lists_of_what_is_put_into_a_channel_are_taken_whoever_is_defined_first(
         assert sum(driver.table("lists").get("all")) == 6
 
 
-def test_an_error_of_who_is_told_of_errors_is_logged_and_leaves_no_trace(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_of_an_error_handler_is_logged_and_has_no_effect(caplog: pytest.LogCaptureFixture) -> None:
     app = faust.App("app")
     topic, seen = app.topic("numbers"), app.Table("seen", default=int)
 

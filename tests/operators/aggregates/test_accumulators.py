@@ -67,7 +67,7 @@ def test_nan_loses_against_any_number_in_any_order(kind: str) -> None:
     assert {folded(accumulator, *order) for order in permutations(records)} == {1.0 if kind == "min" else 2.0}
 
 
-def test_lists_and_structs_are_told_apart_by_what_they_hold() -> None:
+def test_lists_and_structs_are_distinguished_by_what_they_hold() -> None:
     accumulator = accumulator_of(Aggregation("count_distinct"))
     values = [[1, 2], [1, 2], [2, 1], {"a": 1, "b": 2}, {"b": 2, "a": 1}, Value({"a": 1, "b": 2}), "1", 1]
     assert folded(accumulator, *(fed(value) for value in values)) == 5
@@ -77,7 +77,7 @@ def test_a_mean_of_whole_numbers_is_exact() -> None:
     assert folded(accumulator_of(Aggregation("avg")), fed(1 << 60), fed((1 << 60) + 2)) == float((1 << 60) + 1)
 
 
-def test_a_reducer_takes_two_values_and_the_first_stands() -> None:
+def test_reduce_starts_with_the_first_value_unchanged() -> None:
     accumulator = accumulator_of(Aggregation("reduce", Function.of(lambda one, two: one + two, (2,))))
     assert folded(accumulator, fed(1)) == 1
     assert folded(accumulator, fed(1), fed(2), fed(3)) == 6

@@ -124,7 +124,7 @@ def test_records_without_a_key_and_records_that_raise_are_set_aside() -> None:
             assert driver.reasons() == [("total", "error"), ("total", "no key")], value
 
 
-def test_a_sum_of_what_is_no_number_is_an_error_whichever_comes_first() -> None:
+def test_a_sum_of_what_is_not_a_number_is_an_error_whichever_comes_first() -> None:
     for values in ((1, "text"), ("text", 1)):
         builder = StreamsBuilder("q")
         builder.stream("t").group_by_key().sum(name="s")

@@ -111,7 +111,7 @@ def test_a_record_that_overflows_in_several_windows_is_one_dead_letter() -> None
         assert [letter.offset for letter in driver.dead_letters()] == [1]
 
 
-def test_what_overflows_is_told_with_both_numbers() -> None:
+def test_overflows_are_reported_with_both_operands() -> None:
     builder = StreamsBuilder("q")
     builder.stream("t", value=int).group_by_key().sum(name="made")
     with InProcess(builder) as driver:
@@ -142,7 +142,7 @@ def test_nothing_of_the_attempt_that_overflowed_is_left_downstream() -> None:
         assert [letter.offset for letter in driver.dead_letters()] == [27]
 
 
-def test_it_goes_on_after_a_restart() -> None:
+def test_it_resumes_after_a_restart() -> None:
     builder = StreamsBuilder("q")
     builder.stream("t", value=int).group_by_key().sum(name="made")
     with InProcess(builder) as driver:

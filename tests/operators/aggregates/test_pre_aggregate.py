@@ -47,12 +47,12 @@ def test_one_row_per_key_leaves_the_task() -> None:
     assert [(row["key"], row["s0"], row["s1"], row["s2"]) for row in rows] == [(b"a", 9, 3, 3), (b"b", None, 0, 1)]
 
 
-def test_the_latest_time_of_a_key_goes_along() -> None:
+def test_the_latest_time_of_a_key_is_kept() -> None:
     (row,) = partials([chunk_of(pa.array(["a", "a"]), pa.array([1, 2]), [9, 4])])
     assert (row["timestamp"], row["stream_time"]) == (9, 9)
 
 
-def test_windows_are_told_apart() -> None:
+def test_windows_are_distinguished() -> None:
     rows = partials([chunk_of(pa.array(["a"] * 3), pa.array([1, 2, 3]), [1, 5, 12])], tumbling_ms(10, 100, 100))
     assert [(row["start"], row["s0"]) for row in rows] == [(0, 3), (10, 3)]
 

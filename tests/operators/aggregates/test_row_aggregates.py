@@ -158,7 +158,7 @@ def test_a_function_that_fails_when_it_is_called_again_is_a_dead_letter_and_not_
     assert cells_of(tmp_path, Counted(once), [b"k"] * 5, task_of()) == {"k": [4]}
 
 
-def test_a_state_that_is_no_data_when_another_record_fails_costs_only_its_own_record(tmp_path: Path) -> None:
+def test_a_state_that_is_not_data_when_another_record_fails_costs_only_its_own_record(tmp_path: Path) -> None:
     def spoil_state(k: str, v: int, agg: list[Any]) -> list[Any]:
         if v in (2, 3):
             raise ValueError("refused")
@@ -198,12 +198,12 @@ def test_the_initial_value_is_not_shared_between_keys() -> None:
         assert driver.table("made").all() == {"a": [1, 1], "b": [1]}
 
 
-def test_a_first_value_of_none_stands_as_it_is() -> None:
+def test_a_first_value_of_none_is_kept() -> None:
     found, _ = run(lambda g: g.reduce(lambda one, two: [one, two], name="made"), [None, 1])
     assert found == {"k": [None, 1]}
 
 
-def test_an_aggregate_that_is_no_data_is_a_dead_letter_and_not_the_end_of_the_query() -> None:
+def test_an_aggregate_that_is_not_data_is_a_dead_letter_and_not_the_end_of_the_query() -> None:
     found, reasons = run(lambda g: g.aggregate(0, lambda v, agg: Basket() if v else 5, name="made"), [0, 1])
     assert found == {"k": 5}
     assert reasons == [("made", "error")]

@@ -40,7 +40,7 @@ def test_a_key_is_woken_once_when_the_clock_reaches_its_time(tmp_path: Path) -> 
     assert wake(tmp_path, 40, 5) == ([], None)
 
 
-def test_a_key_that_stands_under_several_times_is_told_once(tmp_path: Path) -> None:
+def test_a_key_indexed_under_several_times_is_returned_once(tmp_path: Path) -> None:
     add(tmp_path, [10, 15], [b"a", b"a"])
     assert wake(tmp_path, 20, 2) == ([b"a"], None)
 

@@ -96,7 +96,7 @@ def test_agents_leave_what_plain_python_leaves(seed: int) -> None:
 
 @pytest.mark.parametrize("key", [None, Paid.user])
 @pytest.mark.parametrize("after", [3, 1])
-def test_cells_that_were_moved_to_other_shards_go_on_as_they_were(key: Any, after: int) -> None:
+def test_cells_moved_to_other_shards_keep_their_contents(key: Any, after: int) -> None:
     records = [(f"u{number * 7 % 9}", number % 9 + 1, 20 * number) for number in range(60)]
     with InProcess(payments(key)) as driver:
         for user, amount, at in records[:40]:

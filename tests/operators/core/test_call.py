@@ -50,7 +50,7 @@ def test_a_row_that_raises_does_not_stop_the_others() -> None:
     assert list(errors) == [1] and "ZeroDivisionError" in errors[1]
 
 
-def test_an_error_that_cannot_say_what_it_is_is_told_by_its_class() -> None:
+def test_an_error_without_a_message_is_reported_by_its_class() -> None:
     class Silent(Exception):
         def __str__(self) -> str:
             raise ZeroDivisionError
@@ -123,7 +123,7 @@ def test_truth_does_not_ask_whether_a_number_fits_its_type() -> None:
     assert (mask.tolist(), errors) == ([True], {})
 
 
-def test_what_a_function_raises_is_told_with_its_line() -> None:
+def test_errors_of_functions_are_reported_with_their_line() -> None:
     def large(v: Any) -> Any:
         return v["amount"] > 100
 

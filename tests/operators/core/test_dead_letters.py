@@ -106,14 +106,14 @@ def test_all_that_was_left_behind_is_read_again_at_once_and_once() -> None:
     assert len(reads) == 2
 
 
-def test_a_letter_says_that_its_bytes_are_what_the_step_saw() -> None:
+def test_a_dead_letter_states_that_its_bytes_are_the_input_of_the_step() -> None:
     task = Task(DeadLetters(INPUT_PARTITIONS, lambda topic, partition, offsets: {}, 7))
     chunk = replace(chunk_of(["a"], [{"n": 1}]), raw_key=None, raw_value=None)
     task.dead_letters.add(chunk, {0: "no"}, "step", Reason.ERROR)
     assert [(letter["value"], letter["bytes"]) for letter in letters(task)] == [(b'{"n":1}', "seen")]
 
 
-def test_many_letters_come_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_dead_letters_are_read_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dead_letters, "BATCH_BYTES", 10)
     task = task_of()
     task.dead_letters.add(

@@ -20,7 +20,7 @@ PATTERN = "TIMESTAMP = 't', TIMESTAMP_FORMAT = 'yyyy-MM-dd'"
         ({}, "cannot read a time from nothing for column T by 'yyyy-MM-dd'"),
     ],
 )
-def test_a_letter_says_which_text_is_no_time(value: dict[str, str], told: str) -> None:
+def test_a_dead_letter_quotes_the_invalid_time(value: dict[str, str], told: str) -> None:
     with InProcessSql(SCRIPT.format(with_=PATTERN)) as driver:
         driver.send("a", value, "x", timestamp=1)
         driver.run()

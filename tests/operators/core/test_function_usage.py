@@ -72,7 +72,7 @@ def nothing(v: Any) -> None:
 @pytest.mark.parametrize(
     ("function", "fields"), [(nothing, set()), (lambda v: v["a"] + v["b"], {"a", "b"}), (lambda v: v["a"]["b"], {"a"})]
 )
-def test_the_fields_that_are_looked_up_are_told(function: Any, fields: set[str]) -> None:
+def test_the_fields_that_are_read_are_reported(function: Any, fields: set[str]) -> None:
     assert fields_read(function, 0) == fields
 
 

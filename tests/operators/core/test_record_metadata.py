@@ -28,7 +28,7 @@ def annotated(value: object = "a bigint, b bigint") -> Topology:
     return Topology("notes", (source, notes, mapped, Sink("out", None, mapped, "out")))
 
 
-def test_time_and_place_become_fields_beside_those_that_are_read() -> None:
+def test_time_and_position_become_fields_in_addition_to_those_read() -> None:
     with InProcess(annotated(), partitions={"in": 2}) as driver:
         driver.send("in", {"a": 1, "b": 2}, "k", timestamp=5, partition=1)
         driver.send("in", {"a": 3, "b": 4}, "k", timestamp=7, partition=1)

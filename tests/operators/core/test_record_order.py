@@ -24,7 +24,7 @@ def timed(values: list[str], times: list[int]) -> Chunk:
     return replace(chunk, order=by_time(chunk.timestamp, chunk.input_partition, chunk.offset))
 
 
-def test_the_time_goes_before_the_position() -> None:
+def test_time_has_priority_over_position() -> None:
     assert in_order(timed(["a", "b", "c"], [2, 0, 1])).value == ["b", "c", "a"]
     assert in_order(replace(timed(["a", "b"], [1, 0]), order=None)).value == ["a", "b"]
 
@@ -37,12 +37,12 @@ def test_the_order_comes_along_wherever_records_go() -> None:
     assert in_order(concat([taken, chunk.take(np.array([1]))])).value == ["b", "c", "a"]
 
 
-def test_records_by_position_stand_before_those_by_time() -> None:
+def test_records_ordered_by_position_precede_those_ordered_by_time() -> None:
     mixed = concat([timed(["b", "a"], [-1, -2]), chunk_of(["k", "k"], ["x", "y"])])
     assert in_order(mixed).value == ["x", "y", "a", "b"]
 
 
-def test_what_was_made_of_a_record_stands_with_it_whatever_step_made_it() -> None:
+def test_derived_records_have_the_order_of_their_source_record() -> None:
     records = chunk_of(["k"] * 3, ["0", "1", "2"])
     rows = np.array([0, 2, 2])
     made = replace(
@@ -52,7 +52,7 @@ def test_what_was_made_of_a_record_stands_with_it_whatever_step_made_it() -> Non
     assert gathered([made, records]).value == ["of 0", "0", "1", "of 2", "also of 2", "2"]
 
 
-def test_what_timers_made_stands_before_a_record_or_behind_all_by_their_times() -> None:
+def test_output_of_timers_is_ordered_by_time_among_records() -> None:
     records = by_position(ints(0, 0), ints(7, 8))
     early, late = (of_turns(records, ints(1, 2), times, ints(1, 1) > 0) for times in (ints(10, 20), ints(15, 25)))
     places = np.concatenate([late, records, early])
@@ -83,7 +83,7 @@ class Ring(Processor):
 
 
 @pytest.mark.parametrize("batch_records", [None, 1, 2])
-def test_timers_of_several_steps_stand_by_their_times_between_the_records_of_a_key(batch_records: int | None) -> None:
+def test_timers_of_several_steps_are_ordered_by_time_among_the_records_of_a_key(batch_records: int | None) -> None:
     builder = StreamsBuilder("q")
     records = builder.stream("in")
     slow, fast = (records.process_values(Ring(after), name=after.replace(" ", "")) for after in ("7 ms", "3 ms"))

@@ -20,7 +20,7 @@ class Balance(Processor):
 
 
 @pytest.mark.parametrize("batch_records", [None, 1, 2])
-def test_a_readable_store_is_a_table_whose_changes_go_on(batch_records: int | None) -> None:
+def test_a_readable_store_is_a_table_with_a_changelog(batch_records: int | None) -> None:
     builder = StreamsBuilder("q")
     table = builder.stream("in").process(Balance, name="p").table("balance")
     table.to_stream().to("out")

@@ -1,4 +1,4 @@
-"""What is no data is set aside by whichever step would keep it, and the query goes on."""
+"""What is not data is set aside by whichever step would keep it, and the query goes on."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_all_values_are_tried_at_once_and_the_bad_ones_found_one_by_one() -> Non
     assert "lock" in found[2]
 
 
-def test_a_column_has_nothing_where_its_value_is_no_data() -> None:
+def test_a_column_has_nothing_where_its_value_is_not_data() -> None:
     assert only_data([1, object(), 3])[0] == [1, None, 3]
     assert only_data([1, Holder(2)]) == ([1, Holder(2)], {})
 
 
-def test_a_value_that_is_nested_too_deeply_is_no_data() -> None:
+def test_a_value_that_is_nested_too_deeply_is_not_data() -> None:
     deep: list[Any] = []
     for _ in range(5_000):
         deep = [deep]
@@ -69,7 +69,7 @@ def test_a_value_that_is_nested_too_deeply_is_no_data() -> None:
 
 @pytest.mark.parametrize("kind", OBJECTS)
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_row_of_a_derived_table_that_is_no_data_is_deleted_and_set_aside(
+def test_a_row_of_a_derived_table_that_is_not_data_is_deleted_and_set_aside(
     kind: str, batch_records: int | None
 ) -> None:
     builder = StreamsBuilder("q")
@@ -128,7 +128,7 @@ TABLE_STEPS: dict[str, TableStep] = {
 @pytest.mark.parametrize("kind", ["lock", "object"])
 @pytest.mark.parametrize("step", TABLE_STEPS)
 @pytest.mark.parametrize("spread", [False, True])
-def test_a_step_on_tables_sets_aside_a_value_that_is_no_data(step: str, kind: str, spread: bool) -> None:
+def test_a_step_on_tables_sets_aside_a_value_that_is_not_data(step: str, kind: str, spread: bool) -> None:
     builder = StreamsBuilder("q")
     TABLE_STEPS[step](builder.table("t").map_values(spoilt), builder)
     with InProcess(builder, spread=spread) as driver:
@@ -149,7 +149,7 @@ def test_a_step_on_tables_sets_aside_a_value_that_is_no_data(step: str, kind: st
         assert len(driver.dead_letters()) == 1
 
 
-def test_a_final_result_that_is_no_data_is_set_aside() -> None:
+def test_a_final_result_that_is_not_data_is_set_aside() -> None:
     builder = StreamsBuilder("q")
     counts = builder.stream("s").group_by_key().windowed_by(tumbling("10 ms")).count(name="n")
     counts.map_values(lambda v: object() if v == 2 else v).emit_final(name="made").to_stream().to("out")
@@ -190,7 +190,7 @@ FOLDS = ("to_table by time", "latest", "reduce")
 @pytest.mark.parametrize("kind", ["lock", "object"])
 @pytest.mark.parametrize("step", STREAM_STEPS)
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_step_on_records_sets_aside_one_that_is_no_data_and_takes_the_others(
+def test_a_step_on_records_sets_aside_one_that_is_not_data_and_takes_the_others(
     step: str, kind: str, batch_records: int | None
 ) -> None:
     builder = StreamsBuilder("q")
@@ -213,7 +213,7 @@ def test_a_step_on_records_sets_aside_one_that_is_no_data_and_takes_the_others(
 
 @pytest.mark.parametrize("kind", ["lock", "object"])
 @pytest.mark.parametrize("window", [session("10 ms"), sliding("10 ms")], ids=str)
-def test_a_window_that_follows_its_records_sets_aside_one_that_is_no_data(kind: str, window: Any) -> None:
+def test_a_window_that_follows_its_records_sets_aside_one_that_is_not_data(kind: str, window: Any) -> None:
     builder = StreamsBuilder("q")
     grouped = builder.stream("s").map_values(spoilt).group_by_key().windowed_by(window)
     grouped.collect_list(name="made")
@@ -225,7 +225,7 @@ def test_a_window_that_follows_its_records_sets_aside_one_that_is_no_data(kind: 
         assert [letter.offset for letter in driver.dead_letters()] == [1]
 
 
-def test_what_is_looked_up_where_it_was_mapped_is_no_row_if_it_is_no_data() -> None:
+def test_what_is_looked_up_where_it_was_mapped_is_not_a_row_if_it_is_not_data() -> None:
     builder = StreamsBuilder("q")
     table = builder.table("t").map_values(spoilt)
     builder.stream("s").left_join(table, lambda left, right: right, grace="0 ms").to("out")

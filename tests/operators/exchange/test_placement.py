@@ -234,7 +234,7 @@ def test_no_kind_of_step_that_keeps_something_is_forgotten() -> None:
     assert {kind for kind in keepers if own_tables.dispatch(kind) is own_tables.dispatch(nodes.Node)} == set()
 
 
-def test_cells_of_an_unknown_length_are_told_by_the_length_that_stands_before_them() -> None:
+def test_cells_of_unknown_length_have_a_length_prefix() -> None:
     own: Any = StreamsBuilder("q")
     versions(own)
     topology = own.build()

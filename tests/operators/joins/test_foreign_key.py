@@ -162,7 +162,7 @@ def test_a_table_may_refer_to_itself() -> None:
     check(program, [Sent("people", random.choice(names), random.choice([row, row, None])) for row in rows])
 
 
-def test_what_can_be_told_before_anything_runs() -> None:
+def test_type_errors_are_found_before_anything_runs() -> None:
     builder = StreamsBuilder("q")
     builder.table("orders", value="customer bigint").join(builder.table("customers"), on="customer", name="t")
     with pytest.raises(TopologyError, match='returns int64, but the keys of table "customers" are string'):

@@ -72,7 +72,7 @@ def test_pairs_and_rows_alone_carry_their_key_and_time(how: str) -> None:
         assert sorted((r.key, r.timestamp_ms) for r in driver.read("out")) == [("a", 9), *alone]
 
 
-def test_a_late_record_is_told_its_window_and_how_late_it_is() -> None:
+def test_a_late_record_is_reported_with_its_window_and_lateness() -> None:
     with InProcess(joined(within=(milliseconds(3), milliseconds(10)), grace=milliseconds(5))) as driver:
         send(driver, "l", 1, 116, "z")
         send(driver, "l", 2, 100)
@@ -176,7 +176,7 @@ def test_a_wider_window_fits_the_state_of_a_narrower_one() -> None:
         assert pairs(driver) == [[1, 2]]
 
 
-def test_keys_with_one_hash_are_told_apart() -> None:
+def test_keys_with_one_hash_are_distinguished() -> None:
     # These two have one crc32.
     with InProcess(joined(joiner=numbers), shards=1) as driver:
         send(driver, "l", 1, 0, "plumless")

@@ -14,7 +14,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.state.lmdb.lmdb_store import LmdbStore
 from potok.topology.nodes.windows import tumbling_ms
-from potok.topology.table_loading import WaitsForItself
+from potok.topology.validate import WaitsForItself
 
 USERS = {"value": "name string, age bigint"}
 ORDERS = {"value": "user string, n bigint"}

@@ -33,7 +33,7 @@ def all_kinds(left: Table, right: Table) -> None:
 
 
 @pytest.mark.parametrize("value", ["n bigint", None], ids=["typed", "dynamic"])
-def test_every_kind_agrees_with_one_made_anew_from_both_sides(value: Any) -> None:
+def test_every_join_kind_agrees_with_a_recomputation(value: Any) -> None:
     def program(builder: StreamsBuilder) -> None:
         all_kinds(builder.table("users", value=value), builder.table("cities", value=value))
 

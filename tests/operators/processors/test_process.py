@@ -127,7 +127,7 @@ def test_two_stores_that_were_given_one_object_do_not_share_it(batch_records: in
     assert [value for _, value, _ in out] == [[[1], []], [[1, 2], []]]
 
 
-def test_a_state_that_is_no_data_sets_the_record_aside() -> None:
+def test_a_state_that_is_not_data_sets_the_record_aside() -> None:
     class Odd(Processor):
         state = value_store()
 
@@ -201,7 +201,7 @@ def test_a_key_that_does_not_fit_the_stream_is_refused_unless_its_type_is_declar
     assert out == [("1", 1, 0)] and reasons == []
 
 
-def test_the_context_tells_where_a_record_comes_from() -> None:
+def test_the_context_has_the_position_of_the_record() -> None:
     def process(key: Any, value: Any, ctx: Any) -> None:
         ctx.forward([ctx.source, list(ctx.position), [[n, v.decode()] for n, v in ctx.headers], ctx.timestamp])
 

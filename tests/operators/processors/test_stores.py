@@ -60,7 +60,7 @@ def test_what_was_set_is_a_copy() -> None:
     assert store.get() == {"a": [1]}
 
 
-def test_what_is_no_data_is_refused_where_it_is_set() -> None:
+def test_what_is_not_data_is_refused_where_it_is_set() -> None:
     for store, put in (
         (opened(value_store()), lambda s: s.set(object())),
         (opened(list_store()), lambda s: s.append([object()])),
@@ -113,7 +113,7 @@ def test_a_window_hides_what_is_past_its_retention_for_who_asks() -> None:
     assert later.fetch(0, 100) == []
 
 
-def test_a_window_removes_what_nobody_can_ask_for() -> None:
+def test_a_window_deletes_values_that_can_no_longer_be_read() -> None:
     store = opened(window_store("10 ms"))
     store.put(5, "a")
     store.put(6, "b")
@@ -126,7 +126,7 @@ def test_a_window_removes_what_nobody_can_ask_for() -> None:
     assert over.prune() is None and over.close() is None
 
 
-def test_a_store_that_nobody_asked_is_as_it_was() -> None:
+def test_an_unused_store_is_unchanged() -> None:
     store = opened(list_store(), data=b"not even read")
     assert store.close() == b"not even read"
 

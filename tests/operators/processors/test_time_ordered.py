@@ -48,7 +48,7 @@ def test_records_wait_over_batches_and_leave_no_cell_behind(tmp_path: Path) -> N
     assert session_of(tmp_path, 5).store.entries("o/waiting") == 0
 
 
-def test_a_run_in_which_the_clock_stands_goes_in_parts(tmp_path: Path) -> None:
+def test_a_run_of_records_is_released_in_parts_as_the_watermark_advances(tmp_path: Path) -> None:
     times = list(range(1000, 2000))
     random.Random(7).shuffle(times)
     chunk = chunk_of(pa.array(["k"] * 1000), pa.array(times), times)
@@ -63,14 +63,14 @@ def test_a_run_in_which_the_clock_stands_goes_in_parts(tmp_path: Path) -> None:
     assert step.next_due() is None
 
 
-def test_a_value_that_is_no_data_is_set_aside_and_the_others_wait(tmp_path: Path) -> None:
+def test_a_value_that_is_not_data_is_set_aside_and_the_others_wait(tmp_path: Path) -> None:
     task = task_of()
     order(tmp_path, 1, NEVER, [chunk_of(["a", "b", "c"], [1, object(), 3], [5, 6, 7])], task)
     assert [(letter["step"], letter["offset"]) for letter in letters(task)] == [("o", "1")]
     assert order(tmp_path, 2, 100, [])[0] == [1, 3]
 
 
-def test_what_waited_goes_on_with_its_own_time_and_its_place(tmp_path: Path) -> None:
+def test_held_records_keep_their_time_and_position(tmp_path: Path) -> None:
     headers = pa.array([None, [{"name": "h", "value": b"x"}]])
     order(tmp_path, 1, NEVER, [replace(chunk_of(["a", "b"], [1, 2], [5, 3], input_partition=1), headers=headers)])
     session = session_of(tmp_path, 2)
@@ -142,7 +142,7 @@ def test_steps_behind_it_have_a_clock_that_is_held_back() -> None:
     assert [topology.held_back_ms(topology.node(name)) for name in "abc"] == [0, 10, 15]
 
 
-def test_a_record_that_outlived_its_place_in_the_log_is_told_as_it_is_now() -> None:
+def test_a_dead_letter_of_a_record_missing_in_the_log_has_the_current_values() -> None:
     gone = DeadLetters(INPUT_PARTITIONS, lambda topic, partition, offsets: {}, 7)
     task = Task(gone)
     chunk = replace(chunk_of(["a"], [{"n": 1}]), raw_key=None, raw_value=None)

@@ -29,7 +29,9 @@ def run(operator: Operator, keys: Any, values: Any) -> list[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize(("negate", "kept"), [(False, [2]), (True, [1])])
-def test_a_filter_drops_and_a_record_whose_predicate_raises_goes_nowhere(negate: bool, kept: list[int]) -> None:
+def test_a_filter_drops_records_and_those_whose_predicate_raises_are_dead_letters(
+    negate: bool, kept: list[int]
+) -> None:
     task = task_of()
     operator = stateless.Filter("f", task, function(lambda v: 6 / v < 4), None, negate)
     assert run(operator, ["a", "b", "c"], [0, 1, 2]) == [("b" if v == 1 else "c", v) for v in kept]
@@ -45,7 +47,7 @@ def branch(task: Task) -> tuple[stateless.Branch, list[Catch]]:
     return operator, caught
 
 
-def test_a_record_goes_to_the_first_arm_that_is_true_or_to_the_rest() -> None:
+def test_a_record_goes_to_the_first_matching_branch_or_to_the_default() -> None:
     task = task_of()
     operator, caught = branch(task)
     operator.push(chunk_of(list("abcdef"), [0, 2, 4, 5, 6, -4]))
@@ -99,7 +101,7 @@ def test_any_iterable_is_several_values(call: Any) -> None:
     assert run(flat(task_of(), call), ["a"], [1]) == [("a", 1), ("a", 2)]
 
 
-def test_nothing_is_no_records_and_none_is_an_error() -> None:
+def test_no_records_are_accepted_and_none_is_an_error() -> None:
     task = task_of()
     assert run(flat(task, lambda v: [] if v else None), ["a", "b"], [0, 1]) == []
     assert [letter["key"] for letter in letters(task)] == [b"a"]
@@ -197,7 +199,7 @@ def test_a_sink_of_another_format_writes_all_fields() -> None:
         assert [row.raw_value for row in driver.read("out")] == [b"1,2"]
 
 
-def test_headers_travel_with_the_record_and_untouched_bytes_go_out_as_they_came() -> None:
+def test_headers_are_kept_and_unchanged_values_are_written_as_read() -> None:
     builder = StreamsBuilder("q")
     builder.stream("a", value="x string").filter(lambda v: v["x"] == "1").repartition().to("out")
     with InProcess(builder) as driver:

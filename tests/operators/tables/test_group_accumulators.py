@@ -72,5 +72,5 @@ def test_each_kind_of_a_few_values(kind: str, values: list[Any], expected: Any) 
     assert (found, type(found)) == (expected, type(expected))
 
 
-def test_values_that_cannot_be_compared_stand_kind_by_kind() -> None:
+def test_incomparable_values_are_grouped_by_type() -> None:
     assert in_order(["x", 2, None, 1, {"a": 1}]) == [{"a": 1}, 1, 2, "x", None]

@@ -86,7 +86,7 @@ def test_numbers_that_are_not_finite_leave_without_a_trace() -> None:
 
 
 @pytest.mark.parametrize("spread", [False, True])
-def test_a_row_whose_group_cannot_be_told_is_in_none(spread: bool) -> None:
+def test_a_row_whose_grouping_key_fails_is_in_no_group(spread: bool) -> None:
     builder = StreamsBuilder("q")
     builder.table("t").group_by(lambda v: 6 // v["n"]).count(name="by")
     builder.table("u").group_by("n").count(name="by_null")
@@ -147,7 +147,7 @@ def test_an_adder_that_changes_the_aggregate_and_raises_leaves_no_trace() -> Non
         assert driver.table("held").get("all") == [1, 3]
 
 
-def test_an_aggregate_that_is_no_data_or_of_the_wrong_type_is_refused() -> None:
+def test_an_aggregate_that_is_not_data_or_of_the_wrong_type_is_refused() -> None:
     builder = StreamsBuilder("q")
     group = builder.table("t").group_by(lambda k, v: "all")
     group.aggregate(0, lambda v, total: object() if v == 2 else v, lambda v, total: total, name="data")

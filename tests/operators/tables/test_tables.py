@@ -49,7 +49,7 @@ def test_a_record_without_a_key_is_set_aside() -> None:
         assert driver.reasons() == [("made", "no key"), ("t", "no key")]
 
 
-def test_to_table_goes_by_position_where_the_key_stayed() -> None:
+def test_to_table_orders_by_position_if_the_key_is_unchanged() -> None:
     builder = StreamsBuilder("q")
     builder.stream("t").to_table(name="made")
     with InProcess(builder) as driver:
@@ -60,7 +60,7 @@ def test_to_table_goes_by_position_where_the_key_stayed() -> None:
 
 
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_to_table_goes_by_event_time_where_the_key_changed(batch_records: int | None) -> None:
+def test_to_table_orders_by_event_time_after_a_key_change(batch_records: int | None) -> None:
     builder = StreamsBuilder("q")
     builder.stream("t").select_key(lambda v: "k").map_values(lambda v: v["v"]).to_table(name="made")
     with InProcess(builder, partitions={"t": 2}) as driver:
@@ -175,7 +175,7 @@ def test_an_aggregate_of_an_aggregate_takes_its_changes(shards: int, spread: boo
 
 
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_value_that_is_no_data_is_set_aside_and_the_row_stays(batch_records: int | None) -> None:
+def test_a_value_that_is_not_data_is_set_aside_and_the_row_stays(batch_records: int | None) -> None:
     builder = StreamsBuilder("q")
     builder.stream("s").map_values(lambda v: object() if v == 2 else v).to_table(name="t")
     with InProcess(builder) as driver:

@@ -81,7 +81,7 @@ def test_what_is_left_does_not_depend_on_the_batches(seed: int) -> None:
 
 
 @pytest.mark.parametrize("by_time", [False, True])
-def test_by_the_clock_a_row_lives_as_long_as_time_goes_by(by_time: bool) -> None:
+def test_rows_expire_by_processing_time(by_time: bool) -> None:
     builder = StreamsBuilder("q")
     stream = builder.stream("t")
     (stream.select_key(lambda k, v: k) if by_time else stream).to_table(
@@ -124,7 +124,7 @@ def test_a_delete_has_the_stream_time_of_the_record_that_was_over_when_it_came(b
         assert driver.reasons() == [("gone", "late")]
 
 
-def test_what_processing_time_deletes_stands_where_the_stream_is() -> None:
+def test_deletes_by_processing_time_have_the_stream_time() -> None:
     with InProcess(deletes_in_windows(ttl="1 hour", ttl_clock="processing")) as driver:
         driver.send("carts", 1, "a", timestamp=7)
         driver.send("carts", 1, "b", timestamp=93)

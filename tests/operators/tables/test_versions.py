@@ -47,7 +47,7 @@ def test_versions_that_come_out_of_order_land_in_their_place(value: Any, batch_r
         assert [row.value for row in driver.read("out")][-1] == 5
 
 
-def test_behind_a_step_that_holds_records_back_the_history_goes_back_as_much_further() -> None:
+def test_history_is_kept_longer_after_a_step_that_holds_records_back() -> None:
     builder = StreamsBuilder("q")
     builder.stream("prices").ordered("50 ms").to_table(history=0.100, name="made")
     with InProcess(builder) as driver:
@@ -60,7 +60,7 @@ def test_behind_a_step_that_holds_records_back_the_history_goes_back_as_much_fur
             table.get("k", as_of=249)
 
 
-def test_what_does_not_change_the_newest_version_is_no_change_of_the_row() -> None:
+def test_what_does_not_change_the_newest_version_is_not_a_change_of_the_row() -> None:
     with InProcess(prices()) as driver:
         for row in ((10, 1), (50, 5), (30, 3), (60, None), (55, 4), (70, 7)):
             send(driver, row)

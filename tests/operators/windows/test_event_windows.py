@@ -68,14 +68,14 @@ def test_records_of_one_instant_are_folded_by_their_place() -> None:
 
 
 @EVERY_WAY
-def test_a_session_from_the_first_record_is_cut_anew_when_an_earlier_one_comes(batch_records: int | None) -> None:
+def test_sessions_are_recomputed_when_an_earlier_record_arrives(batch_records: int | None) -> None:
     with windows(session(10, from_first=True)) as driver:
         send(driver, (105, "b"), (112, "c"), (116, "d"), (100, "a"))
         driver.run(batch_records)
         assert rows(driver) == [(100, 105, ["a", "b"]), (112, 116, ["c", "d"])]
 
 
-def test_a_session_that_is_cut_anew_tells_what_is_gone_and_what_has_come() -> None:
+def test_a_recomputed_session_emits_deletes_and_new_rows() -> None:
     with windows(session(10, from_first=True)) as driver:
         send(driver, (105, "b"), (112, "c"), (116, "d"))
         driver.run()
@@ -170,7 +170,7 @@ def divided(grouped: Any) -> Any:
 
 @EVERY_WAY
 @pytest.mark.parametrize("window", [session(10), session(30, from_first=True)])
-def test_a_record_whose_aggregator_raises_counts_nowhere(window: Session, batch_records: int | None) -> None:
+def test_a_record_whose_aggregator_raises_is_not_counted(window: Session, batch_records: int | None) -> None:
     with windows(window, divided) as driver:
         send(driver, (100, 3), (108, 0), (116, 4), (117, 0))
         driver.run(batch_records)
@@ -220,7 +220,7 @@ def test_a_record_that_fails_in_one_sliding_window_is_in_none(batch_records: int
         assert driver.reasons() == [("w", "error")]
 
 
-def test_a_value_that_is_no_data_is_a_dead_letter() -> None:
+def test_a_value_that_is_not_data_is_a_dead_letter() -> None:
     builder = StreamsBuilder("q")
     stream = builder.stream("t").map_values(lambda v: object() if v == 1 else v)
     stream.group_by_key().windowed_by(session(10)).collect_list(name="w")
@@ -308,7 +308,7 @@ def test_each_record_is_a_change_of_its_own_where_that_is_asked_for() -> None:
         assert changes(driver) == [(100, 100, 1), (100, 100, None), (100, 105, 2), (100, 105, 3)]
 
 
-def test_windows_go_on_after_a_restart() -> None:
+def test_windows_resume_after_a_restart() -> None:
     with windows(session(10, opens=lambda v: v == "login")) as driver:
         for record in ((104, "view"), (100, "login"), (112, "view"), (130, "view")):
             send(driver, record)

@@ -69,7 +69,7 @@ def test_a_window_that_closes_as_it_opens_leaves_no_row_behind(kind: str, batch_
         assert driver.table("windows").all() == {"one": 3}
 
 
-def test_a_dropped_window_is_no_change_of_its_result() -> None:
+def test_a_dropped_window_is_not_a_change_of_its_result() -> None:
     with windows(10, 0, 20) as driver:
         send(driver, 5, 100)
         driver.run()
@@ -94,7 +94,7 @@ def test_a_partition_that_never_had_a_record_does_not_hold_the_clock_at_the_end(
         assert starts(driver) == [500]
 
 
-def test_a_partition_that_was_let_go_starts_at_the_clock_when_it_returns() -> None:
+def test_an_idle_partition_returns_at_the_watermark() -> None:
     with windows(10, 0, 20, partitions={"t": 2}) as driver:
         send(driver, 5, 500, partition=0)
         driver.run()

@@ -126,7 +126,7 @@ def test_sessions_of_keys_without_records_close_and_are_dropped(shards: int) -> 
         assert driver.run() == 0
 
 
-def test_a_row_is_dropped_when_its_retention_is_over_and_that_is_no_change_of_its_result() -> None:
+def test_a_row_is_dropped_when_its_retention_is_over_and_that_is_not_a_change_of_its_result() -> None:
     with sessions(10, retention=50) as driver:
         send(driver, 100, 149)
         driver.run()
@@ -244,7 +244,7 @@ def test_keys_of_any_kind_have_sessions(key: Any) -> None:
         assert driver.read("out")[-1].key == {"key": key, "start": 500, "end": 500}
 
 
-def test_sessions_go_on_after_a_restart() -> None:
+def test_sessions_resume_after_a_restart() -> None:
     with sessions(10) as driver:
         for at in (100, 108, 116, 300, 95):
             send(driver, at)

@@ -26,7 +26,7 @@ def frames(window: Session | Sliding, events: list[Event], closed_at: int = NEVE
     return [(frame.start, frame.end, [event.time for event in frame.events]) for frame in found]
 
 
-def test_a_session_goes_on_as_long_as_records_come_within_the_gap() -> None:
+def test_a_session_lasts_while_records_arrive_within_the_gap() -> None:
     events = [event(time) for time in (0, 5, 10, 16)]
     assert frames(Session(5), events) == [(0, 10, [0, 5, 10]), (16, 16, [16])]
 

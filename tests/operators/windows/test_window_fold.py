@@ -32,7 +32,7 @@ def test_records_are_folded_in_the_order_they_are_given() -> None:
     assert folded(fold("", lambda k, v, agg: agg + k[0] + v), events("a", "b")) == ("kakb", [])
 
 
-def test_those_that_fail_are_told() -> None:
+def test_failures_are_reported() -> None:
     assert folded(fold(0, lambda v, agg: agg + 6 // v), events(1, 0, 2, 0)) == (9, [1, 3])
 
 
@@ -67,7 +67,7 @@ def test_a_result_that_does_not_fit_the_type_is_a_failure_of_the_record_that_led
     assert folded(folding, events(1, 1 << 63, 2)) == (3, [1])
 
 
-def test_a_result_that_is_no_data_is_a_failure() -> None:
+def test_a_result_that_is_not_data_is_a_failure() -> None:
     assert folded(fold(0, lambda v, agg: object() if v == 2 else agg + v), events(1, 2, 4)) == (5, [1])
 
 

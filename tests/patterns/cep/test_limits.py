@@ -49,7 +49,7 @@ def test_a_pattern_that_cannot_match_or_never_ends_is_refused(pattern: Pattern, 
         ("PERMUTE(a)", "two to six", 0),
     ],
 )
-def test_text_that_is_no_pattern_is_refused_with_its_position(text: str, message: str, position: int) -> None:
+def test_text_that_is_not_a_pattern_is_refused_with_its_position(text: str, message: str, position: int) -> None:
     with pytest.raises(PatternSyntaxError, match=message) as caught:
         cep.pattern(text, a=a, b=b)
     assert caught.value.position == position

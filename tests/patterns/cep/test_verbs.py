@@ -109,7 +109,7 @@ def test_within_is_exclusive_and_what_had_matched_is_a_timeout() -> None:
     assert found.timeouts == ["a20"]
 
 
-def test_a_match_that_was_found_is_no_timeout() -> None:
+def test_a_match_that_was_found_is_not_a_timeout() -> None:
     found = matched(a.followed_by(b.times_or_more(1)).within("10 ms"), "a@1 b@2", after="skip_past_last")
     assert (found.matches, found.timeouts) == (["a1 b2"], [])
 

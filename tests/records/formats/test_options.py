@@ -38,7 +38,7 @@ def test_options_can_follow_each_other_and_a_delimiter_can_be_a_semicolon() -> N
         ('sql_delimited;delimiter="', "cannot be a delimiter"),
     ],
 )
-def test_a_mistake_in_an_option_is_refused(name: str, message: str) -> None:
+def test_an_invalid_option_is_refused(name: str, message: str) -> None:
     with pytest.raises(SchemaError, match=message) as raised:
         format_named(name)
     assert raised.value.hint

@@ -10,7 +10,7 @@ from potok.records.schemas.declared_schema import declared_schema
 RAW = RawFormat()
 
 
-def test_bytes_go_through_untouched() -> None:
+def test_bytes_pass_through_unchanged() -> None:
     values = pa.array([b"\xff", None, b""], pa.binary())
     assert RAW.decode(values, None).column == [b"\xff", None, b""]
     assert RAW.decode(values, declared_schema(bytes)).column.equals(values)

@@ -26,7 +26,7 @@ def test_a_scalar_is_written_as_text_and_read_back() -> None:
         assert TEXT.decode(encoded.values, schema).column.to_pylist() == items
 
 
-def test_text_that_is_no_number_is_an_error() -> None:
+def test_text_that_is_not_a_number_is_an_error() -> None:
     decoded = TEXT.decode(pa.array([b"1", b"1.5", b"x"], pa.binary()), declared_schema(int))
     assert decoded.column.to_pylist() == [1, None, None]
     assert decoded.errors[2] == 'the value: expected bigint, got string "x"'
@@ -39,7 +39,7 @@ def test_objects_without_a_schema_are_text_or_scalars() -> None:
     assert 6 in encoded.errors
 
 
-def test_a_struct_is_no_text() -> None:
+def test_a_struct_is_not_text() -> None:
     with pytest.raises(SchemaError, match="cannot hold"):
         TEXT.decode(pa.array([], pa.binary()), declared_schema("a int"))
     with pytest.raises(SchemaError, match="cannot hold"):

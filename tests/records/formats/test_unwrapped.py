@@ -17,7 +17,7 @@ def test_the_only_field_lies_bare() -> None:
     assert decoded.column.to_pylist() == [{"X": [1]}, {"X": None}, None, None, {"X": [2]}]
 
 
-def test_a_field_that_nobody_asks_for_is_not_read() -> None:
+def test_an_unused_field_is_not_read() -> None:
     decoded = format_named("avro;wrap=false").decode(pa.array([b"bad", None]), declared_schema("X int"), [])
     assert decoded.errors == {}
     assert not isinstance(decoded.column, list)

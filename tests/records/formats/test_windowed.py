@@ -41,7 +41,7 @@ def test_numbers_are_keys_as_json() -> None:
     assert encoded.values.to_pylist() == [b"7" + bytes(8)]
 
 
-def test_what_is_no_windowed_key_is_an_error_of_its_row() -> None:
+def test_what_is_not_a_windowed_key_is_an_error_of_its_row() -> None:
     assert list(format_named("windowed").encode(["ann", ROWS[0]], None).errors) == [0]
     assert list(format_named("windowed").decode(pa.array([b"short", bytes(8)]), None).errors) == [0]
     with pytest.raises(SchemaError, match="keys of windowed tables"):

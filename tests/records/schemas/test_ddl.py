@@ -85,6 +85,6 @@ def test_defaults_become_objects_of_the_fields_type() -> None:
         ("a int not", "expected null"),
     ],
 )
-def test_a_mistake_is_shown_where_it_stands(text: str, message: str) -> None:
+def test_an_error_is_underlined_in_its_line(text: str, message: str) -> None:
     with pytest.raises(SchemaError, match=message):
         parse_ddl(text)

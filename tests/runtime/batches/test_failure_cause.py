@@ -92,7 +92,7 @@ def refused_in(module: str) -> Exception:
 
 
 @pytest.mark.parametrize("gone", [Py4JNetworkError("Answer from Java side is empty"), refused_in("py4j.clientserver")])
-def test_a_jvm_that_is_gone_is_told_wherever_it_was_missed(gone: Exception) -> None:
+def test_a_lost_jvm_is_reported_whichever_call_noticed_it(gone: Exception) -> None:
     assert cause_of(gone) == JVM_GONE
     wrapped = RuntimeError("An error occurred while calling collectAndServe")
     wrapped.__context__ = gone
@@ -125,7 +125,7 @@ KeyError: 'x'
 """
 
 
-def test_what_nobody_meant_to_raise_is_told_as_an_internal_error_with_its_place() -> None:
+def test_unexpected_exceptions_are_reported_as_internal_errors_with_their_location() -> None:
     told = (
         "internal error in Potok (potok/operators/cells/sorted_runs.py, line 236): "
         "ValueError: need at least one array to concatenate"
@@ -137,7 +137,7 @@ def test_what_nobody_meant_to_raise_is_told_as_an_internal_error_with_its_place(
 @pytest.mark.parametrize(
     "raised", ["OSError: [Errno 24] Too many open files: 'x'", "MemoryError", "PermissionError: no"]
 )
-def test_what_the_machine_refuses_is_no_internal_error(raised: str) -> None:
+def test_what_the_machine_refuses_is_not_an_internal_error(raised: str) -> None:
     told = IN_POTOK.replace("ValueError: need at least one array to concatenate", raised)
     assert cause_of(RuntimeError(told)) == raised
 

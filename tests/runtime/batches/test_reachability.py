@@ -11,7 +11,7 @@ import pytest
 from potok import StreamsBuilder
 from potok.backends.state_url import Where
 from potok.runtime.batches.reachability import OutOfReach, check_reach, on_one_machine
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.topology.execution_plan import Plan, make_plan
 
 CLUSTER = "spark://host:7077"

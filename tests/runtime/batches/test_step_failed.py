@@ -285,7 +285,7 @@ def test_a_step_that_reads_is_named_without_a_shard(fails: Callable[[], object])
     assert "report this message" in raised.value.hint
 
 
-def test_what_the_machine_refuses_a_step_is_told_with_what_to_do(tmp_path: Path) -> None:
+def test_operating_system_errors_in_a_step_are_reported_with_a_hint(tmp_path: Path) -> None:
     step = Trips(partial(write_private, tmp_path / ("n" * 300), b""))
     with pytest.raises(MachineError, match=r'while step "s" was running: File name too long: .*nnn') as raised:
         naming(step.finish)
@@ -312,7 +312,7 @@ def naming(work: Callable[[], object]) -> None:
         work()
 
 
-def test_a_record_that_a_format_trips_over_is_a_dead_letter_and_the_others_go_on(monkeypatch: Any) -> None:
+def test_an_undecodable_record_is_a_dead_letter_and_the_others_are_processed(monkeypatch: Any) -> None:
     decode = JsonFormat.decode
 
     def trips(self: JsonFormat, values: pa.Array, *more: Any) -> Any:

@@ -46,7 +46,7 @@ def feed(driver: InProcess, first: int, last: int) -> None:
     driver.run(5)
 
 
-def test_what_was_restored_goes_on_from_its_batch(state: str, name: str, tmp_path: Path) -> None:
+def test_a_restored_query_resumes_at_its_batch(state: str, name: str, tmp_path: Path) -> None:
     with InProcess(program(name), state=state) as driver:
         feed(driver, 0, 20)
         before, offsets = driver.tables.snapshot(), driver._prepared.ledger.entry.offsets
@@ -89,7 +89,7 @@ def test_a_backup_of_a_running_query_is_of_one_batch(
     class Died(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise Died
 
     with InProcess(program(name), state=state) as driver:
@@ -111,7 +111,7 @@ def test_a_backup_of_a_running_query_is_of_one_batch(
         assert driver.table("n").get("k0") == before["n"]["k0"] + 1000
 
 
-def test_backups_beside_a_writer_add_up(state: str, name: str, tmp_path: Path) -> None:
+def test_backups_during_writes_are_consistent(state: str, name: str, tmp_path: Path) -> None:
     """Every record adds one to each of two tables, so a copy of one batch has the same sum in both."""
     builder = StreamsBuilder(name)
     stream = builder.stream("t", value=int)

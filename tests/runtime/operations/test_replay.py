@@ -10,7 +10,7 @@ import pytest
 from potok import StreamsBuilder
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
-from potok.runtime.operations.replay import PrefixMissing, ReplayExists, beside, start_replay
+from potok.runtime.operations.replay import PrefixMissing, ReplayExists, start_replay, with_prefix
 from potok.runtime.queries.prepare import prepare
 from potok.settings import Settings
 from potok.snapshots.ledger_view import read_entry
@@ -36,11 +36,11 @@ def broker(tmp_path: Path) -> EmbeddedBroker:
     return opened
 
 
-def test_a_replay_does_not_go_on_from_where_one_began_that_never_came_to_a_batch(
+def test_a_replay_ignores_the_start_of_an_earlier_one_that_ran_no_batch(
     topology: Topology, broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     settings = Settings(broker=str(tmp_path))
-    prepare(beside(topology, "again-"), broker, settings, begin={"texts": {0: 4}}).release()
+    prepare(with_prefix(topology, "again-"), broker, settings, begin={"texts": {0: 4}}).release()
     before = read_entry(broker, "again-words")
     with pytest.raises(ReplayExists, match="again-words"):
         start_replay(topology, broker, 0, 9_000, "again-", settings, started)

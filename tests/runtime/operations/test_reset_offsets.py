@@ -48,7 +48,7 @@ def counts(broker: EmbeddedBroker, query: str) -> dict[str, int]:
     return dict(Tables(broker, query)["counts"].all())
 
 
-def test_a_replay_goes_into_other_topics_and_tables_and_leaves_the_query_alone(tmp_path: Path) -> None:
+def test_a_replay_writes_to_other_topics_and_tables_and_does_not_change_the_query(tmp_path: Path) -> None:
     broker = written(tmp_path, "a", "b", "a", "b", "b")
     potok.run(counting(), broker=tmp_path, until_end=True)
     standing = read_entry(broker, "words")
@@ -66,7 +66,7 @@ def test_a_replay_goes_into_other_topics_and_tables_and_leaves_the_query_alone(t
         start_replay(counting().build(), broker, 4_000, 4_000, "more-", settings, start_spark)
 
 
-def test_offsets_move_with_the_tables_built_anew_or_kept(tmp_path: Path) -> None:
+def test_offsets_are_reset_with_tables_rebuilt_or_kept(tmp_path: Path) -> None:
     broker = written(tmp_path, "a", "b", "a")
     potok.run(counting(), broker=tmp_path, until_end=True)
     moves = reset_offsets.plan_moves(broker, "words", {"texts": {0: 1}})
@@ -93,7 +93,7 @@ def test_what_a_batch_that_died_has_written_counts_for_nothing_behind_other_offs
     class Died(Exception):
         pass
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise Died
 
     with InProcess(counting()) as driver:
@@ -113,7 +113,7 @@ def test_what_a_batch_that_died_has_written_counts_for_nothing_behind_other_offs
         assert driver.table("counts").all() == {"a": 1, "b": 1}
 
 
-def test_a_reset_is_planned_when_nobody_can_start_the_query_any_more() -> None:
+def test_a_reset_is_planned_while_the_query_cannot_start() -> None:
     with InProcess(counting()) as driver:
         driver.send("texts", b"a")
         driver.run()
@@ -152,7 +152,7 @@ def test_a_running_query_cannot_be_repaired(tmp_path: Path) -> None:
         lock.release()
 
 
-def test_a_shadow_takes_the_place_of_the_query_exactly_where_that_stands(tmp_path: Path) -> None:
+def test_a_promoted_shadow_resumes_at_the_offsets_of_the_query(tmp_path: Path) -> None:
     broker = written(tmp_path, "a", "b", "a")
     settings = Settings(broker=str(tmp_path))
     potok.run(counting(), broker=tmp_path, until_end=True)

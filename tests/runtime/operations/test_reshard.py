@@ -36,7 +36,7 @@ def fill(driver: InProcess, keys: int = 50) -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(2, 3), (3, 2), (1, 5), (4, 1)])
-def test_a_table_is_as_it_was_and_goes_on_from_there(before: int, after: int) -> None:
+def test_a_restored_table_is_unchanged_and_can_be_updated(before: int, after: int) -> None:
     with InProcess(counts(), shards=before) as driver:
         fill(driver)
         resharded(driver, after)
@@ -71,7 +71,7 @@ def test_void_and_deleted_cells_are_left_behind(monkeypatch: pytest.MonkeyPatch)
     class Died(Exception):
         pass
 
-    def die(*_: Any) -> None:
+    def die(*_: Any, **__: Any) -> None:
         raise Died
 
     builder = StreamsBuilder("q")

@@ -161,7 +161,7 @@ def test_a_replay_cannot_take_the_name_of_a_shadow(tmp_path: Path) -> None:
         assert driver.broker.list_metadata("query/shadow-") == {}
 
 
-def test_a_query_that_merely_has_the_name_of_a_shadow_takes_nobodys_place(tmp_path: Path) -> None:
+def test_a_query_with_the_name_of_a_shadow_cannot_be_promoted(tmp_path: Path) -> None:
     settings = Settings(broker=str(tmp_path))
     InProcess(copying(), directory=tmp_path).close()
     with InProcess(shadow_of(copying().build()), directory=tmp_path) as impostor:

@@ -47,7 +47,7 @@ def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     return found
 
 
-def test_the_first_is_told_at_once_with_its_place_and_the_others_as_a_number(
+def test_the_first_is_reported_at_once_with_its_position_and_the_others_are_counted(
     reporter: DeadLetterReporter, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     see = "potok dead-letters list --query shop"
@@ -63,7 +63,7 @@ def test_the_first_is_told_at_once_with_its_place_and_the_others_as_a_number(
     assert told(caplog) == []
 
 
-def test_what_goes_on_is_told_less_and_less_often_and_something_new_at_once(
+def test_repeated_reports_become_rarer_and_new_ones_are_immediate(
     reporter: DeadLetterReporter, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     reporter.report({ERROR: counter(1)})
@@ -78,7 +78,7 @@ def test_what_goes_on_is_told_less_and_less_often_and_something_new_at_once(
     assert [level for level, _ in told(caplog)] == ["WARNING"]
 
 
-def test_what_was_not_told_is_told_at_the_end(reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture) -> None:
+def test_pending_reports_are_logged_at_the_end(reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture) -> None:
     reporter.report({ERROR: counter(2)})
     reporter.report({ERROR: counter(1)})
     reporter.report_pending(now=True)

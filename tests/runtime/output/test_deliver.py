@@ -72,7 +72,7 @@ FIRST_BATCH = [0, 1, 2, 3]
 """Two of each partition."""
 
 
-def test_when_nobody_dies_every_guarantee_gives_every_record_once_in_order(shop: Shop) -> None:
+def test_without_failures_every_guarantee_delivers_once_and_in_order(shop: Shop) -> None:
     assert shop.driver.run(4) == 2
     for guarantee in GUARANTEES:
         assert shop.in_topic(guarantee) == EVERYTHING
@@ -158,7 +158,7 @@ def test_a_sink_that_fails_stops_the_query_and_its_batch_comes_again(tmp_path: P
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)
-def test_what_a_sink_refuses_becomes_a_dead_letter_with_the_bytes_that_came(tmp_path: Path, guarantee: str) -> None:
+def test_records_refused_by_a_sink_are_dead_letters_with_the_original_bytes(tmp_path: Path, guarantee: str) -> None:
     builder = StreamsBuilder("q")
     orders = builder.stream("orders", value="n bigint").map_values(lambda v: {"twice": v["n"] * 2})
     refusing = lambda records, batch: {1: "no room"} if len(records) > 1 else None

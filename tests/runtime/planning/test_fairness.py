@@ -28,7 +28,7 @@ def test_one_that_is_slow_gets_as_much_time_as_the_others_and_fewer_records() ->
     assert limits == {"slow": 5_000, "fast": 500_000}
 
 
-def test_nobody_gets_less_than_a_batch_is_worth() -> None:
+def test_every_query_gets_at_least_a_minimal_batch() -> None:
     waiting = {f"m{n}": 10**6 for n in range(200)}
     assert set(fair_limits(waiting, dict.fromkeys(waiting, 10_000), 200).values()) == {LEAST}
 

@@ -145,7 +145,7 @@ def test_a_single_slow_batch_changes_little() -> None:
 
 
 @pytest.mark.parametrize(("fixed_ms", "per_record_ms"), [(10, 1.0), (900, 0.02), (10, 0.001)])
-def test_costs_that_change_are_learnt_anew(fixed_ms: float, per_record_ms: float) -> None:
+def test_changed_costs_are_learned_again(fixed_ms: float, per_record_ms: float) -> None:
     backlog = Backlog(100, 0.02)
     backlog.run(100)
     backlog.fixed_ms, backlog.per_record_ms = fixed_ms, per_record_ms

@@ -82,7 +82,7 @@ def test_a_run_to_the_end_reads_what_came_of_its_records_in_topics_of_its_own(br
 def test_windows_that_are_over_bring_a_tick(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, stream_times={"t": {0: 100, 1: 60}}, next_ends={"w": 50})
-    assert planner(broker).next() == Offsets(READ.topics, tick=1)
+    assert planner(broker).next() == Offsets(READ.topics, empty_batches=1)
 
 
 def test_windows_that_are_open_do_not(broker: EmbeddedBroker) -> None:
@@ -94,25 +94,25 @@ def test_windows_that_are_open_do_not(broker: EmbeddedBroker) -> None:
 def test_records_come_before_ticks(broker: EmbeddedBroker) -> None:
     append(broker, 4)
     committed(broker, offsets=READ, stream_times={"t": {0: 100, 1: 60}}, next_ends={"w": 50})
-    assert planner(broker).next().tick == 0
+    assert planner(broker).next().empty_batches == 0
 
 
-def test_a_partition_that_never_had_a_record_is_let_go_at_the_end_of_a_run(broker: EmbeddedBroker) -> None:
+def test_an_empty_partition_is_idle_at_the_end_of_a_run(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, **OPEN)
     assert planner(broker).next() == READ
     found = planner(broker, target={"t": {0: 3, 1: 0}}).next()
-    assert (found.tick, found.idle) == (1, frozenset({("t", 1)}))
+    assert (found.empty_batches, found.idle) == (1, frozenset({("t", 1)}))
 
 
 def test_a_partition_that_has_been_quiet_for_long_enough_is_let_go(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, **OPEN)
     found = planner(broker, idle_after_ms=0).next()
-    assert found.tick == 1 and ("t", 1) in found.idle
+    assert found.empty_batches == 1 and ("t", 1) in found.idle
 
 
-def test_nobody_is_let_go_without_need(broker: EmbeddedBroker) -> None:
+def test_no_partition_is_marked_idle_without_need(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, stream_times={"t": {0: 100}}, next_ends={"w": 101})
     assert planner(broker, idle_after_ms=0).next() == READ

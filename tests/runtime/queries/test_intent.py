@@ -67,7 +67,7 @@ def test_where_nothing_is_visible_before_the_commit_the_end_of_a_batch_is_not_re
 def test_a_batch_that_failed_has_the_same_end_when_it_is_run_again(
     shared: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise LogError("no space left", hint="")
 
     shared.add(counting("one"))

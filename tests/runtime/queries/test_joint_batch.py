@@ -84,7 +84,7 @@ def test_a_member_whose_sink_raises_is_set_aside_and_the_others_lose_nothing(sha
         shared.retry("broken")
 
 
-def test_an_error_that_nobody_expected_in_a_task_is_told_by_its_member_alone(
+def test_an_unexpected_task_error_is_reported_by_its_query_alone(
     shared: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from potok.runtime.batches.stage import Stage
@@ -229,7 +229,7 @@ def test_a_topic_that_is_deleted_under_a_member_stops_that_one(shared: ByHand) -
 def test_what_cannot_be_published_for_anybody_ends_the_batch_and_nothing_of_it_is_visible(
     shared: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise LogError("no space left", hint="")
 
     shared.add(counting("one"))

@@ -21,7 +21,7 @@ sys.stdin.read()
 """
 
 
-def test_a_second_start_is_refused_and_told_who_runs(tmp_path: Path) -> None:
+def test_a_second_start_is_refused_and_names_the_running_process(tmp_path: Path) -> None:
     lock = QueryLock(tmp_path, "shop")
     with pytest.raises(QueryAlreadyRuns, match=f'"shop" is already running .*{os.getpid()}') as caught:
         QueryLock(tmp_path, "shop")

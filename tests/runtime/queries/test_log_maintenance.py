@@ -38,7 +38,7 @@ def scripted(directory: Path, *rounds: Exception | None) -> Scripted:
     return broker
 
 
-def test_what_goes_wrong_is_told_and_the_next_round_tries_again(
+def test_maintenance_errors_are_logged_and_retried_in_the_next_round(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker = scripted(tmp_path, None, LogError("no room"), OSError("torn"), None)

@@ -31,7 +31,7 @@ def total(shared: QueryGroup, name: str) -> int:
     return sum(shared.tables(name)["counts"].all().values())
 
 
-def test_queries_come_and_go_while_the_group_runs(spark: Any, tmp_path: Path) -> None:
+def test_queries_can_be_added_and_removed_while_the_group_runs(spark: Any, tmp_path: Path) -> None:
     broker = EmbeddedBroker.shared(tmp_path)
     send(broker, 100)
     with shared_at(tmp_path) as shared:

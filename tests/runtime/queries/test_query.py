@@ -34,7 +34,7 @@ def write(directory: Path, count: int, *, users: int = 10, amount: int = 1) -> N
             producer.send("orders", {"user": f"u{number % users}", "amount": amount}, key=f"k{number}")
 
 
-def test_a_run_until_the_end_goes_on_where_the_last_one_stopped(spark: Any, tmp_path: Path) -> None:
+def test_a_run_until_the_end_resumes_where_the_last_one_stopped(spark: Any, tmp_path: Path) -> None:
     write(tmp_path, 100)
     potok.run(counting(), broker=tmp_path, until_end=True)
     tables = potok.open_tables(tmp_path, "counting")
@@ -110,7 +110,7 @@ def test_a_batch_that_cannot_succeed_fails_the_query_and_nothing_of_it_is_visibl
     assert progress.state == "failed"
 
 
-def test_a_sum_that_overflows_sets_aside_the_record_and_the_query_goes_on(spark: Any, tmp_path: Path) -> None:
+def test_an_overflowing_sum_makes_a_dead_letter_and_the_query_continues(spark: Any, tmp_path: Path) -> None:
     builder = StreamsBuilder("overflow")
     builder.stream("orders", value="user string, amount bigint").group_by("user").sum("amount", name="totals")
     write(tmp_path, 2, users=1, amount=2**62)
@@ -121,6 +121,6 @@ def test_a_sum_that_overflows_sets_aside_the_record_and_the_query_goes_on(spark:
     assert progress.dead_letters_by_reason == {"error": 1}
 
 
-def test_an_error_of_spark_is_told_in_one_line() -> None:
+def test_a_spark_error_is_reported_in_one_line() -> None:
     error = QueryFailed("orders", "java.lang.OutOfMemoryError: heap")
     assert "nothing of the batch is visible" in error.hint

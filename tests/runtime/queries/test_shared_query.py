@@ -32,7 +32,7 @@ def test_all_members_take_part_in_one_job_and_each_has_its_own_tables(shared: By
         assert shared.statuses()[name].lag == 0
 
 
-def test_a_member_that_comes_later_begins_with_the_first_record_and_the_others_go_on(shared: ByHand) -> None:
+def test_a_new_member_starts_at_the_first_record_and_the_others_continue(shared: ByHand) -> None:
     send(shared.broker, 50)
     shared.add(counting("one"))
     shared.settle()
@@ -88,7 +88,7 @@ def test_tables_of_several_members_are_read_at_one_batch(shared: ByHand) -> None
     assert read_counts(shared.broker, ["one", "two"], work) == (20, 20)
 
 
-def test_a_member_that_is_removed_lets_go_of_its_lock_and_goes_on_where_it_was(shared: ByHand) -> None:
+def test_a_removed_query_releases_its_lock_and_resumes_where_it_was(shared: ByHand) -> None:
     shared.add(counting("one"))
     shared.add(counting("two"))
     send(shared.broker, 10)
@@ -194,7 +194,7 @@ def test_members_are_closed_in_order_when_the_shared_query_stops(tmp_path: Path)
     ByHand(tmp_path).stop()
 
 
-def test_what_ends_the_loop_is_told_by_every_member_and_all_locks_are_let_go(tmp_path: Path) -> None:
+def test_a_loop_error_is_reported_by_every_query_and_all_locks_are_released(tmp_path: Path) -> None:
     shared = ByHand(tmp_path)
     shared.add(counting("one"))
     shared._close(LogError("no space left", hint=""))

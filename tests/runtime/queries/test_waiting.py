@@ -128,7 +128,7 @@ def test_a_member_is_set_aside_when_the_time_to_wait_is_over_and_loses_nothing(w
     assert waiting.counts("waiting") == {f"u{n}": 4 for n in range(5)}
 
 
-def test_the_time_to_wait_begins_anew_with_each_outage(waiting: ByHand, clock: Clock) -> None:
+def test_backoff_restarts_with_each_outage(waiting: ByHand, clock: Clock) -> None:
     door = Door(shut_for=0)
     waiting.add(behind(door))
     for _ in range(3):
@@ -296,7 +296,7 @@ def test_a_passing_error_after_the_commit_does_not_make_a_member_wait(
 ) -> None:
     waiting.add(counting("one"))
 
-    def away(*_: Any) -> None:
+    def away(*_: Any, **__: Any) -> None:
         raise KafkaUnreachable("far:9092", "no answer")
 
     monkeypatch.setattr(BatchRunner, "finish", away)

@@ -22,7 +22,7 @@ def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
 
 
-def test_whoever_looks_after_a_server_needs_no_token(shop: Play) -> None:
+def test_health_checks_need_no_token(shop: Play) -> None:
     client = app(shop, tokens=TOKENS)
     assert client.get("/info").status_code == 200
     assert client.get("/healthcheck").json()["isHealthy"] is True

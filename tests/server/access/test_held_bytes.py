@@ -73,7 +73,7 @@ def test_bytes_count_for_all_and_for_each_connection() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["HTTP/1.1", "HTTP/2"])
-def test_answers_that_nobody_takes_are_bounded_together_and_the_next_one_is_refused(shop: Play, protocol: str) -> None:
+def test_unread_responses_have_a_common_limit_beyond_which_requests_are_refused(shop: Play, protocol: str) -> None:
     shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
     with served(shop, answer_bytes=20 * MB, unsent_bytes=30 * MB) as (server, client), ExitStack() as slow:
         unsent = server.app.state.site.unsent

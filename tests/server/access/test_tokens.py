@@ -28,7 +28,7 @@ def test_a_token_may_be_the_password_of_a_user_with_any_name() -> None:
 @pytest.mark.parametrize(
     "header", [None, "", "Bearer", f"Bearer {SECRET}x", f"Token {SECRET}", "Basic !!", "Basic QQ=="]
 )
-def test_whoever_has_no_token_is_nobody(header: str | None) -> None:
+def test_a_request_without_a_token_is_unauthorized(header: str | None) -> None:
     with pytest.raises(NoToken):
         Tokens.load(environ={"POTOK_TOKENS": f"admin={SECRET}"}).caller(header)
 
@@ -85,7 +85,7 @@ def test_a_file_that_cannot_be_meant_is_refused(tmp_path: Path, text: str) -> No
     assert caught.value.hint
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadTokens, match="nowhere"):
         Tokens.load(tmp_path / "nowhere.toml", environ={})
 

@@ -45,7 +45,7 @@ def test_records_come_as_they_are_appended(client: httpx.Client, shop: Play) -> 
         assert (data["rowtime"], f"{data['partition']}:{data['offset'] + 1}" in event_id) == (5, True)
 
 
-def test_a_client_that_was_cut_off_goes_on_behind_its_last_event(client: httpx.Client, shop: Play) -> None:
+def test_a_reconnecting_client_resumes_after_its_last_event(client: httpx.Client, shop: Play) -> None:
     sell(shop, *((f"o{number}", "ann", float(number)) for number in range(6)))
     path = "/streams/orders?from=beginning"
     whole = taken(client, path, 6)
@@ -121,7 +121,7 @@ def test_the_same_over_a_websocket(server: Server, shop: Play) -> None:
         assert json.loads(socket.recv(timeout=20))["error"]["status"] == 404
 
 
-def test_a_client_that_does_not_read_is_dropped_with_a_reason_and_slows_nobody(
+def test_a_client_that_does_not_read_is_disconnected_with_a_reason_and_delays_no_other(
     client: httpx.Client, server: Server, shop: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "MOST_BYTES", 12 << 20)

@@ -106,7 +106,7 @@ def test_headers_are_unquoted_and_decoded_once(client: httpx.Client, shop: Play,
         ({**BINARY, "ce-my_name": "x"}, b"", 400, '"my_name" is not the name of an attribute'),
     ],
 )
-def test_a_request_that_is_no_event_appends_nothing(
+def test_a_request_that_is_not_an_event_appends_nothing(
     client: httpx.Client, shop: Play, headers: dict[str, str], body: bytes, status: int, reason: str
 ) -> None:
     answer = post(client, body, headers)

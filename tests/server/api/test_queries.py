@@ -20,7 +20,7 @@ def test_statements_give_their_results_in_order(client: httpx.Client, shop: Play
     assert inserted["statement"] == "INSERT INTO orders (id) VALUES ('x');"
 
 
-def test_details_are_told_to_the_end(client: httpx.Client) -> None:
+def test_details_are_read_to_the_end(client: httpx.Client) -> None:
     (result,) = client.post("/sql", json={"sql": "DESCRIBE orders EXTENDED;"}).json()["results"]
     details = dict(result["details"])
     assert details["Name"] == "ORDERS"
@@ -28,7 +28,7 @@ def test_details_are_told_to_the_end(client: httpx.Client) -> None:
     assert sorted(row[0] for row in readers["rows"]) == ["CTAS_HOURLY_2", "CTAS_TOTALS_1"]
 
 
-def test_a_mistake_is_a_problem_with_its_place_and_what_came_before_it(client: httpx.Client) -> None:
+def test_an_error_response_has_the_position_and_the_results_before_it(client: httpx.Client) -> None:
     answer = client.post("/sql", json={"sql": "CREATE TYPE t AS INT;\nDROP STREAM ordrs;"})
     told = answer.json()
     assert (answer.status_code, told["status"], told["title"]) == (400, 400, "unknown name")
@@ -37,7 +37,7 @@ def test_a_mistake_is_a_problem_with_its_place_and_what_came_before_it(client: h
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_what_comes_of_a_mistake_is_described(client: httpx.Client) -> None:
+def test_the_consequences_of_an_error_are_described(client: httpx.Client) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     described = {
         (method, path): operation["responses"]
@@ -73,7 +73,7 @@ def test_queries_are_listed_paused_resumed_and_ended(client: httpx.Client, shop:
     assert client.delete("/queries/nobody").status_code == 404
 
 
-def test_an_id_in_a_path_is_no_statement(client: httpx.Client, shop: Play) -> None:
+def test_an_id_in_a_path_is_not_a_statement(client: httpx.Client, shop: Play) -> None:
     assert client.delete("/queries/ALL").status_code == 404
     assert client.delete("/queries/CTAS_TOTALS_1; DROP TABLE totals").status_code == 404
     assert len(shop.database.catalog_state().queries) == 2

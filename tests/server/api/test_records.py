@@ -64,7 +64,7 @@ def test_the_same_key_appends_once(client: httpx.Client, shop: Play) -> None:
     assert len(records(shop.broker)) == 2
 
 
-def test_the_same_key_with_other_records_is_a_mistake(client: httpx.Client, shop: Play) -> None:
+def test_reusing_an_idempotency_key_for_other_records_is_an_error(client: httpx.Client, shop: Play) -> None:
     send(client, RECORD, "abc")
     answer = send(client, {"key": "k", "value": 2}, "abc")
     assert answer.status_code == 422
@@ -76,7 +76,7 @@ def test_the_same_key_for_another_topic_is_another_key(client: httpx.Client, sho
     assert send(client, RECORD, "abc").status_code == send(client, RECORD, "abc", "other").status_code == 201
 
 
-def test_a_key_is_remembered_by_whoever_opens_the_log_next(tmp_path: Path) -> None:
+def test_an_idempotency_key_is_remembered_after_the_log_is_reopened(tmp_path: Path) -> None:
     body, placed = b"body", records_of(RECORD)
     broker = EmbeddedBroker(tmp_path)
     broker.create_topic("orders")
@@ -124,7 +124,7 @@ def test_of_many_who_send_one_key_at_once_one_appends(client: httpx.Client, shop
         ([{"value": 1}, {"nothing": 1}], 400),
     ],
 )
-def test_what_is_no_record_is_refused_and_nothing_is_appended(
+def test_what_is_not_a_record_is_refused_and_nothing_is_appended(
     client: httpx.Client, shop: Play, body: Any, status: int
 ) -> None:
     answer = send(client, body)

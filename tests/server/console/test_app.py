@@ -93,7 +93,7 @@ def test_a_table_that_does_not_exist_is_not_found(client: httpx.Client) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 501, -1])
-def test_nobody_can_ask_for_too_many_rows(client: httpx.Client, limit: int) -> None:
+def test_a_request_for_too_many_rows_is_refused(client: httpx.Client, limit: int) -> None:
     assert client.get(f"/api/tables/counts?limit={limit}").status_code == 422
 
 

@@ -34,7 +34,7 @@ def test_a_query_without_dead_letters_has_none(broker: Broker) -> None:
     assert RecentDeadLetters(broker, "shop").latest() == []
 
 
-def test_a_letter_says_what_where_and_why(broker: Broker) -> None:
+def test_a_dead_letter_has_record_position_and_reason(broker: Broker) -> None:
     broker.create_topic(TOPIC)
     broker.append(TOPIC, [letter("decode", 42, b'{"amount": "a lot"}', "expected double")])
 
@@ -48,7 +48,7 @@ def test_a_letter_says_what_where_and_why(broker: Broker) -> None:
     }  # fmt: skip
 
 
-def test_letters_that_come_later_are_found_by_the_next_look_once(broker: Broker) -> None:
+def test_new_dead_letters_are_found_once_by_the_next_poll(broker: Broker) -> None:
     broker.create_topic(TOPIC, 2)
     letters = RecentDeadLetters(broker, "shop")
     broker.append(TOPIC, [letter("late", 1)], 0)
@@ -73,7 +73,7 @@ def test_a_flood_of_one_reason_does_not_hide_another(broker: Broker) -> None:
     assert [each["offset"] for each in found if each["reason"] == "late"] == list(range(999, 999 - PER_REASON, -1))
 
 
-def test_a_value_is_cut_and_bytes_that_are_no_text_are_escaped() -> None:
+def test_a_value_is_cut_and_bytes_that_are_not_text_are_escaped() -> None:
     assert shown(b"x" * 1_000) == "x" * (SHOWN_CHARS - 1) + "…"
     assert len(shown(b"\xff" * 5_000)) == SHOWN_CHARS
     assert shown(b"caf\xff") == "caf\\xff"
@@ -81,7 +81,7 @@ def test_a_value_is_cut_and_bytes_that_are_no_text_are_escaped() -> None:
     assert shown(None) == ""
 
 
-def test_letters_that_are_done_with_are_not_shown_and_not_counted(broker: Broker) -> None:
+def test_resolved_dead_letters_are_neither_shown_nor_counted(broker: Broker) -> None:
     letters = RecentDeadLetters(broker, "shop")
     assert (letters.latest(), letters.open()) == ([], 0)
     broker.create_topic("orders", 4)

@@ -36,7 +36,7 @@ def decoded(event: bytes) -> dict[str, Any]:
     return content
 
 
-def test_the_first_event_brings_the_history_and_the_next_only_the_news() -> None:
+def test_the_first_event_has_the_history_and_the_next_only_changes() -> None:
     async def scenario() -> None:
         live = Live(Counting(), interval=3600)
         for _ in range(2):

@@ -3,7 +3,7 @@ from __future__ import annotations
 from potok.server.console.panel import OTHERS, Panel, series, top
 
 
-def test_top_ranks_rows_by_value_and_puts_the_second_table_beside() -> None:
+def test_top_ranks_rows_by_value_and_adds_the_second_table() -> None:
     rows = top({"ann": 5.0, "bob": 9.5, "cy": 7}, {"bob": 2, "cy": 1}, limit=2)
 
     assert rows == [{"key": "bob", "value": 9.5, "beside": 2}, {"key": "cy", "value": 7, "beside": 1}]
@@ -13,7 +13,7 @@ def test_top_breaks_ties_by_key_so_that_rows_do_not_dance() -> None:
     assert [row["key"] for row in top({"b": 1, "c": 1, "a": 1}, {}, limit=3)] == ["a", "b", "c"]
 
 
-def test_top_leaves_out_what_is_no_number() -> None:
+def test_top_leaves_out_what_is_not_a_number() -> None:
     assert top({"a": None, "b": True, "c": "9", "d": 1}, {}, limit=9) == [{"key": "d", "value": 1, "beside": None}]
 
 

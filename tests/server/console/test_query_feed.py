@@ -115,7 +115,7 @@ def test_the_first_batch_that_is_seen_has_a_rate(broker: Broker) -> None:
     assert (snapshot["rate_in"], snapshot["rate_out"]) == (40.0, 10.0)
 
 
-def test_a_query_that_stopped_has_no_rate_and_its_clock_stands_still(broker: Broker) -> None:
+def test_a_stopped_query_has_no_rate_and_no_advancing_uptime(broker: Broker) -> None:
     clock = Clock()
     feed = QueryFeed(broker, "shop", clock=clock)
     commit(broker, total_in=1_000)

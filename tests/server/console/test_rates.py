@@ -30,7 +30,7 @@ def test_old_commits_leave_the_span() -> None:
     assert rates.at(9_000) == {"in": pytest.approx(100.0)}
 
 
-def test_a_query_that_stands_still_sinks_to_zero() -> None:
+def test_the_rate_of_an_idle_query_falls_to_zero() -> None:
     rates = Rates(span_ms=5_000)
     rates.record(0, {"in": 0})
     rates.record(1_000, {"in": 1_000})
@@ -42,7 +42,7 @@ def test_a_query_that_stands_still_sinks_to_zero() -> None:
     assert sinking[-1] == 0.0
 
 
-def test_a_query_that_began_anew_does_not_run_backwards() -> None:
+def test_the_rate_of_a_restarted_query_is_not_negative() -> None:
     rates = Rates()
     rates.record(1_000, {"in": 50_000})
     rates.record(2_000, {"in": 51_000})

@@ -24,7 +24,7 @@ def test_events_arrive_over_http_and_stopping_ends_them() -> None:
         urllib.request.urlopen(server.url, timeout=2)
 
 
-def test_a_browser_that_goes_away_leaves_the_others_alone() -> None:
+def test_a_closed_browser_does_not_affect_the_others() -> None:
     with Server(create_app(Small(), interval=0.01), port=0) as server:
         gone = urllib.request.urlopen(f"{server.url}/api/live", timeout=10)
         stays = urllib.request.urlopen(f"{server.url}/api/live", timeout=10)

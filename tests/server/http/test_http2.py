@@ -137,7 +137,7 @@ def test_a_connection_with_a_request_under_way_is_not_idle(server: Server, shop:
         client.until(lambda: b'"o1"' in client.answers[stream].body)
 
 
-def test_heads_beyond_the_limit_are_refused_with_a_status_and_the_connection_goes_on(server: Server) -> None:
+def test_oversized_request_heads_are_refused_and_the_connection_stays_open(server: Server) -> None:
     with Http2Client(server.port) as client:
         many = tuple((f"x-{number}", "y" * 100) for number in range(700))
         assert client.get("/info", headers=many).status == 431
@@ -194,7 +194,7 @@ def test_frames_that_ask_for_nothing_end_the_connection(server: Server) -> None:
         assert client.went_away in (None, ErrorCodes.ENHANCE_YOUR_CALM)
 
 
-def test_a_body_that_nobody_reads_is_not_waited_for(shop: Play) -> None:
+def test_an_unread_request_body_is_not_waited_for(shop: Play) -> None:
     limits = Limits(body_bytes=100_000)
     with served(shop, limits=limits) as server, Http2Client(server.port) as client:
         stream = client.connection.get_next_available_stream_id()

@@ -29,7 +29,7 @@ def test_acks_can_be_an_array(client: httpx.Client) -> None:
     assert inserts(client, {"target": "ORDERS"}, accept="application/json").json() == []
 
 
-def test_a_row_that_cannot_be_is_told_and_the_others_are_inserted(client: httpx.Client, shop: Play) -> None:
+def test_an_invalid_row_is_reported_and_the_others_are_inserted(client: httpx.Client, shop: Play) -> None:
     answer = inserts(client, {"target": "orders"}, {"id": "a"}, {"id": "b", "nope": 1}, "no json", "[1]", {"id": "c"})
     acks = list(map(json.loads, answer.text.splitlines()))
     assert [(ack["seq"], ack["status"]) for ack in acks] == [

@@ -40,12 +40,12 @@ def test_values_are_written_as_ksqldb_writes_them(type_: pa.DataType, value: Any
     assert RowWriter([ResultColumn("A", type_)]).array((value,)).decode() == f"[{text}]"
 
 
-def test_types_are_told_in_the_words_of_ksqldb() -> None:
+def test_types_are_named_as_in_ksqldb() -> None:
     columns = [ResultColumn("ID", VARCHAR, is_key=True), ResultColumn("lower", array(decimal(4, 2)))]
     assert schema_text(columns) == "`ID` STRING KEY, `lower` ARRAY<DECIMAL(4, 2)>"
 
 
-def test_nested_types_are_told_as_trees() -> None:
+def test_nested_types_are_described_as_trees() -> None:
     tree = schema_tree(map_of(VARCHAR, struct([("A", INT)])))
     member = {"type": "STRUCT", "memberSchema": None}
     fields = [{"name": "A", "schema": {"type": "INTEGER", "fields": None, "memberSchema": None}}]

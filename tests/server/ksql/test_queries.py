@@ -89,14 +89,14 @@ def test_rows_come_while_the_query_stays_open_and_end_when_it_is_closed(client: 
     assert client.get("/queries").json()["push"] == []
 
 
-def test_a_query_that_nobody_has_cannot_be_closed(client: httpx.Client) -> None:
+def test_an_unknown_query_cannot_be_closed(client: httpx.Client) -> None:
     answer = client.post("/close-query", json={"queryId": "transient_ORDERS_1"})
     assert answer.status_code == 400
     assert "transient_ORDERS_1" in answer.json()["message"]
     assert client.post("/close-query", json={}).status_code == 400
 
 
-def test_a_client_that_goes_takes_its_query_with_it(client: httpx.Client, server: Server) -> None:
+def test_a_disconnect_terminates_the_query_of_the_client(client: httpx.Client, server: Server) -> None:
     pushes = server.app.state.site.pushes
     with client.stream("POST", "/query-stream", json={"sql": f"{PUSH};"}) as answer:
         lines = answer.iter_lines()
@@ -120,7 +120,7 @@ def test_print_shows_records(client: httpx.Client, shop: Play) -> None:
     assert "o1" in answer.text.splitlines()[1]
 
 
-def test_variables_stand_in_queries(client: httpx.Client) -> None:
+def test_variables_can_be_used_in_queries(client: httpx.Client) -> None:
     answer = query(client, "SELECT ${what} FROM totals;", sessionVariables={"what": "n"})
     assert json.loads(answer.text)["columnNames"] == ["N"]
 
@@ -143,7 +143,7 @@ def test_what_cannot_be_answered_is_an_error_before_anything_is_sent(client: htt
         assert (answer.status_code, answer.json()["error_code"]) == (400, code), answer.text
 
 
-def test_a_query_that_needs_to_run_where_nothing_runs_is_told_so(client: httpx.Client) -> None:
+def test_a_statement_that_needs_a_running_query_is_refused_where_none_runs(client: httpx.Client) -> None:
     answer = query(client, "SELECT user_id, COUNT(*) AS n FROM orders GROUP BY user_id EMIT CHANGES;")
     assert answer.status_code == 503
 

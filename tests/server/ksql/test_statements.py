@@ -14,7 +14,7 @@ def ksql(client: httpx.Client, text: str, status: int = 200, **more: Any) -> Any
     return answer.json()
 
 
-def test_a_statement_that_changes_something_tells_its_command(client: httpx.Client) -> None:
+def test_a_statement_that_changes_the_catalog_returns_its_command(client: httpx.Client) -> None:
     (entity,) = ksql(client, "CREATE STREAM big AS SELECT * FROM orders WHERE amount > 100;")
     assert entity["@type"] == "currentStatus"
     assert entity["commandId"] == "stream/BIG/create"
@@ -97,7 +97,7 @@ def test_a_description_names_columns_and_queries(client: httpx.Client) -> None:
     assert (told["partitions"], told["extended"]) == (2, True)
 
 
-def test_a_statement_that_fails_tells_what_those_before_it_gave(client: httpx.Client) -> None:
+def test_a_failing_statement_returns_the_results_of_those_before_it(client: httpx.Client) -> None:
     told = ksql(client, "CREATE TYPE t AS INT; DROP STREAM nobody; CREATE TYPE u AS INT;", 400)
     assert (told["@type"], told["error_code"]) == ("statement_error", 40001)
     assert "there is no stream or table NOBODY" in told["message"]

@@ -73,7 +73,7 @@ def test_keys_of_any_type_are_found(reads: TableReads, table: str, key: str, col
 
 
 @pytest.mark.parametrize("table", ["nothing", "sales", "hourly"])
-def test_what_is_no_table_or_has_windows_is_not_local(shop: Play, sales: Play, table: str) -> None:
+def test_what_is_not_a_table_or_has_windows_is_not_local(shop: Play, sales: Play, table: str) -> None:
     assert TableReads(sales.database, 100).local_table(table) is None
 
 

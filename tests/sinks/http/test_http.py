@@ -195,7 +195,7 @@ def test_one_thread_that_gives_up_ends_the_others_too(site: Site) -> None:
     assert len(site.requests) < 50
 
 
-def test_several_records_go_into_one_request_and_a_bad_one_is_found(site: Site) -> None:
+def test_an_invalid_record_among_several_of_one_request_is_found(site: Site) -> None:
     site.answer = lambda body, tries: (400, "bad") if any(item["n"] == 4 for item in body) else 200
     refused = post(target(site.url, batch=3), numbered(8))
     assert refused == {4: "HTTP 400: bad"}

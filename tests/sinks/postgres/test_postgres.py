@@ -140,7 +140,7 @@ def test_the_key_of_a_windowed_table_is_three_columns_and_columns_can_be_renamed
     assert {name for (name,) in names} == {"user", "start", "until", "orders"}
 
 
-def test_a_schema_may_stand_before_the_table(database: Database) -> None:
+def test_a_table_name_may_have_a_schema(database: Database) -> None:
     schema = f"s_{uuid.uuid4().hex[:8]}"
     database.run(f"CREATE SCHEMA {schema}")
     database.table = f"{schema}.Orders"

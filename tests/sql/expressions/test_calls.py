@@ -7,7 +7,7 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from potok.sql.errors import Refused, SqlError, TypeMistake, UnknownName
+from potok.sql.errors import Refused, SqlError, SqlTypeError, UnknownName
 from potok.sql.expressions.check import check, check_table_function
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.nodes import FunctionCall
@@ -58,7 +58,7 @@ def test_the_overload_that_needs_the_least_casting_is_called(sql: str, label: st
 
 @pytest.mark.usefixtures("pick")
 def test_arguments_that_no_overload_takes_are_refused_with_all_signatures() -> None:
-    with pytest.raises(TypeMistake) as caught:
+    with pytest.raises(SqlTypeError) as caught:
         answer("1 = 1 AND PICK(TRUE, 1) = 'x'")
     text = str(caught.value)
     assert "PICK does not take (BOOLEAN, INTEGER)" in text
@@ -87,18 +87,18 @@ def test_a_function_that_comes_with_sql_is_found_again_by_name() -> None:
     [
         ("SUBSTRIN('x', 1)", UnknownName, "did you mean SUBSTRING?"),
         ("NO_SUCH_THING_AT_ALL(1)", UnknownName, "LIST FUNCTIONS shows all there are"),
-        ("SUM(1)", Refused, "the aggregate SUM cannot stand here"),
-        ("1 + COUNT(*)", Refused, "the aggregate COUNT cannot stand here"),
-        ("EXPLODE(ARRAY[1])", Refused, "the table function EXPLODE cannot stand here"),
+        ("SUM(1)", Refused, "the aggregate SUM is not allowed here"),
+        ("1 + COUNT(*)", Refused, "the aggregate COUNT is not allowed here"),
+        ("EXPLODE(ARRAY[1])", Refused, "the table function EXPLODE is not allowed here"),
         ("ABS(*)", SqlError, ""),
-        ("TRANSFORM(ARRAY[1], (x, y) => x)", TypeMistake, "TRANSFORM does not take (ARRAY<INTEGER>, lambda)"),
+        ("TRANSFORM(ARRAY[1], (x, y) => x)", SqlTypeError, "TRANSFORM does not take (ARRAY<INTEGER>, lambda)"),
         ("TRANSFORM(ARRAY[1], x => y)", UnknownName, "there is no column Y"),
-        ("TRANSFORM(ARRAY[1], x => x + 'a')", TypeMistake, "'+' does not take INTEGER and VARCHAR"),
+        ("TRANSFORM(ARRAY[1], x => x + 'a')", SqlTypeError, "'+' does not take INTEGER and VARCHAR"),
         ("TRANSFORM(ARRAY[ARRAY[1]], x => TRANSFORM(x, x => x))", Refused, "the parameter X is one already"),
-        ("FILTER(ARRAY[1], x => x + 1)", TypeMistake, "FILTER does not take"),
+        ("FILTER(ARRAY[1], x => x + 1)", SqlTypeError, "FILTER does not take"),
         ("TIMESTAMPADD(HUORS, 1, CAST('2020' AS TIMESTAMP))", UnknownName, "did you mean HOURS?"),
         ("DATESUB(YEARS, 1, CAST('2020' AS DATE))", UnknownName, "there is no unit of time YEARS"),
-        ("ABS(x => x)", TypeMistake, "ABS does not take (lambda)"),
+        ("ABS(x => x)", SqlTypeError, "ABS does not take (lambda)"),
     ],
 )
 def test_a_call_that_cannot_be_is_refused(sql: str, kind: type[SqlError], message: str) -> None:
@@ -169,8 +169,8 @@ def test_a_table_function_computes_arrays_where_one_may_stand() -> None:
     assert compute(found, columns, 2, Context()).to_pylist() == [[1, 2], []]
 
 
-def test_a_scalar_function_is_no_table_function() -> None:
+def test_a_scalar_function_is_not_a_table_function() -> None:
     call = parse_expression("ABS(1)")
     assert isinstance(call, ast.Call)
-    with pytest.raises(TypeMistake, match="ABS is no table function"):
+    with pytest.raises(SqlTypeError, match="ABS is not a table function"):
         check_table_function(call, Columns({}))

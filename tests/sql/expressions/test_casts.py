@@ -103,4 +103,4 @@ def test_text_is_parsed_the_same_however_often_it_comes(times: int) -> None:
     found = cast_column(column, type_of("DATE"), context)
     assert found.to_pylist() == [date(2020, 1, 2), None, None, date(2020, 1, 1), None] * times
     assert sorted(context.failures) == [row for row in range(5 * times) if row % 5 in (2, 4)]
-    assert "'soon' is no DATE" in context.failures[2]
+    assert "'soon' is not a valid DATE" in context.failures[2]

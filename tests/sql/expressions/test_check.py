@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from potok.sql.errors import Refused, SourceLocation, TypeMistake
+from potok.sql.errors import Refused, SourceLocation, SqlTypeError
 from potok.sql.expressions.check import check
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.nodes import Constant
@@ -66,14 +66,14 @@ def test_a_value_is_taken_as_the_type_that_is_asked_for(sql: str, to: str, value
         ("1e0", "DECIMAL(4, 2)", "is DOUBLE, and DECIMAL(4, 2) is asked for"),
         ("'5'", "INT", "'5' is VARCHAR, and INTEGER is asked for"),
         ("5", "VARCHAR", "5 is INTEGER, and VARCHAR is asked for"),
-        ("'soon'", "DATE", "'soon' is no DATE"),
+        ("'soon'", "DATE", "'soon' is not a valid DATE"),
         ("TRUE", "INT", "TRUE is BOOLEAN, and INTEGER is asked for"),
         ("ARRAY['x']", "ARRAY<INT>", "ARRAY['x'] is ARRAY<VARCHAR>, and ARRAY<INTEGER> is asked for"),
         ("STRUCT(c := 1)", "STRUCT<A INT>", "is STRUCT<C INTEGER>, and STRUCT<A INTEGER> is asked for"),
     ],
 )
 def test_a_value_of_another_type_is_refused(sql: str, to: str, message: str) -> None:
-    with pytest.raises(TypeMistake) as caught:
+    with pytest.raises(SqlTypeError) as caught:
         check(parse_expression(sql), Columns({}), to=type_of(to))
     assert message in str(caught.value)
     assert caught.value.location is not None
@@ -107,19 +107,19 @@ def test_the_scope_is_asked_first_what_a_call_means() -> None:
 @pytest.mark.parametrize(
     ("node", "kind", "message"),
     [
-        (ast.Lambda(("X",), ast.Name("X", at=AT), at=AT), Refused, "a lambda cannot stand here"),
-        (ast.AnyRow(at=AT), Refused, r"\* cannot stand here"),
-        (ast.ArrayOf((), at=AT), TypeMistake, "an array of nothing has no type"),
-        (ast.MapOf((), at=AT), TypeMistake, "a map of nothing has no type"),
+        (ast.Lambda(("X",), ast.Name("X", at=AT), at=AT), Refused, "a lambda is not allowed here"),
+        (ast.AnyRow(at=AT), Refused, r"\* is not allowed here"),
+        (ast.ArrayOf((), at=AT), SqlTypeError, "an array of nothing has no type"),
+        (ast.MapOf((), at=AT), SqlTypeError, "a map of nothing has no type"),
         (
             ast.StructOf((("A", ast.Literal(1, at=AT)), ("A", ast.Literal(2, at=AT))), at=AT),
-            TypeMistake,
+            SqlTypeError,
             "the field A comes twice",
         ),
-        (ast.Literal(Decimal("1." + "1" * 38), at=AT), TypeMistake, "has too many digits"),
+        (ast.Literal(Decimal("1." + "1" * 38), at=AT), SqlTypeError, "has too many digits"),
         (
             ast.Like(ast.Literal("x", at=AT), ast.Literal("x", at=AT), escape="ab", at=AT),
-            TypeMistake,
+            SqlTypeError,
             "ESCAPE takes one character",
         ),
     ],

@@ -79,7 +79,7 @@ def test_a_double_is_rounded_as_its_decimal_text_is(values: list[float], places:
     assert list(map(repr, call("TRUNC", (DOUBLE, INT), columns)[0])) == list(map(repr, cut))
 
 
-def test_a_constant_stands_in_every_row() -> None:
+def test_a_constant_is_repeated_in_every_row() -> None:
     assert constant(pa.array(["a", "a"])) == "a"
     assert constant(pa.array([0])) == 0
     assert constant(pa.array(["a", "b", "a"])) is None

@@ -55,7 +55,7 @@ def test_an_example_gives_what_it_says(call: str, given: str) -> None:
     try:
         wanted = answer(given).values
     except SqlError:
-        # An array, a map or an instant is no literal: there it is enough that the call can be computed.
+        # An array, a map or an instant is not a literal: there it is enough that the call can be computed.
         assert found.values != [None]
         return
     assert [_plain(value) for value in found.values] == pytest.approx([_plain(value) for value in wanted])

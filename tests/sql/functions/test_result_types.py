@@ -6,7 +6,7 @@ import pytest
 
 from potok import function
 from potok.sql.functions.registry import all_functions, function_named
-from potok.sql.functions.result_types import result_of
+from potok.sql.functions.result_types import Argument, arguments_of, result_of
 
 
 @pytest.mark.parametrize("name", sorted(all_functions()))
@@ -43,3 +43,35 @@ def test_a_function_of_the_user_gives_what_its_annotation_says() -> None:
     known = function_named("RESULT_TYPES_HALVES")
     assert known is not None
     assert [result_of(known, overload) for overload in known.overloads] == ["ARRAY<DOUBLE>"]
+
+
+@pytest.mark.parametrize(
+    ("signature", "arguments"),
+    [
+        ("PI()", ()),
+        ("ABS(x INT)", (Argument("x", "INT"),)),
+        (
+            "INSTR(text VARCHAR[, position INT[, occurrence INT]])",
+            (Argument("text", "VARCHAR"), Argument("position", "INT", True), Argument("occurrence", "INT", True)),
+        ),
+        ("CONCAT(text VARCHAR, ...)", (Argument("text", "VARCHAR", variadic=True),)),
+        (
+            "TOPK(value INT|BIGINT[, column ANY, ...], k INT)",
+            (Argument("value", "INT|BIGINT"), Argument("column", "ANY", True, True), Argument("k", "INT")),
+        ),
+        (
+            "FILTER(map MAP<K, V>, (key, value) => BOOLEAN)",
+            (Argument("map", "MAP<K, V>"), Argument("", "LAMBDA (key, value) => BOOLEAN")),
+        ),
+        ("DATEADD(unit, interval INT)", (Argument("unit", ""), Argument("interval", "INT"))),
+    ],
+)
+def test_a_signature_is_taken_apart(signature: str, arguments: tuple[Argument, ...]) -> None:
+    assert arguments_of(signature) == arguments
+
+
+def test_every_function_can_be_taken_apart() -> None:
+    for declared in all_functions().values():
+        for overload in declared.overloads:
+            for argument in arguments_of(overload.signature):
+                assert not set("[]") & set(argument.type + argument.name), overload.signature

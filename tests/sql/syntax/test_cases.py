@@ -33,7 +33,7 @@ def test_a_statement_says_what_it_should(written: str, says: str) -> None:
 
 
 @pytest.mark.parametrize("case", cases("refusals"), ids=lambda case: case["sql"])
-def test_a_mistake_is_told_with_its_place(case: dict) -> None:
+def test_an_error_is_reported_with_its_position(case: dict) -> None:
     with pytest.raises(SqlError) as caught:
         parse_script(case["sql"])
     error = caught.value

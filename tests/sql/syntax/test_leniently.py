@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.errors import SourceLocation, SyntaxMistake
+from potok.sql.errors import SourceLocation, SqlSyntaxError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import Unparsed, parse_leniently, parse_script
 
@@ -19,15 +19,15 @@ def lines(text: str) -> list[int | str]:
     return found
 
 
-def test_what_is_right_is_parsed_beside_what_is_wrong() -> None:
+def test_valid_statements_are_parsed_in_spite_of_invalid_ones() -> None:
     assert lines("DROP STREAM a;\nDORP b;\nDROP TABLE c;\nSELECT FROM x;") == ["DROP STREAM a;", 2, "DROP TABLE c;", 4]
 
 
-def test_a_statement_without_its_end_is_a_mistake_like_others() -> None:
+def test_an_unterminated_statement_is_an_error() -> None:
     assert lines("DORP b;\nDROP STREAM a") == [1, 2]
 
 
-def test_a_text_that_cannot_even_be_cut_is_one_mistake() -> None:
+def test_a_script_that_cannot_be_split_has_one_error() -> None:
     assert lines("DROP STREAM a;\nDEFINE x = 'never closed;") == [2]
 
 
@@ -59,10 +59,10 @@ def test_the_name_that_a_wrong_statement_was_to_make_is_known(text: str, name: s
     assert found.makes == name
 
 
-def test_a_mistake_in_the_last_statement_comes_before_its_missing_end() -> None:
-    with pytest.raises(SyntaxMistake, match="no statement begins with SELCT") as caught:
+def test_an_error_in_the_last_statement_is_reported_before_its_missing_end() -> None:
+    with pytest.raises(SqlSyntaxError, match="no statement begins with SELCT") as caught:
         parse_script("SELECT a FROM o; SELCT")
     assert (caught.value.hint, caught.value.location) == ("did you mean SELECT?", SourceLocation(1, 18, 5))
     for text in ("SELECT a FROM o; SELECT a FROM o", "SELECT a FROM o; SELECT a FROM"):
-        with pytest.raises(SyntaxMistake, match="the statement is not finished"):
+        with pytest.raises(SqlSyntaxError, match="the statement is not finished"):
             parse_script(text)

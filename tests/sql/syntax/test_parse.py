@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from potok.sql.errors import SourceLocation, SqlError, SyntaxMistake
+from potok.sql.errors import SourceLocation, SqlError, SqlSyntaxError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import is_complete, parse_expression, parse_script
 from sql.syntax.one_statement import parse_statement
@@ -86,7 +86,7 @@ def test_durations_are_milliseconds() -> None:
 
 
 def test_an_error_shows_the_line_and_marks_the_part() -> None:
-    with pytest.raises(SyntaxMistake) as caught:
+    with pytest.raises(SqlSyntaxError) as caught:
         parse_script("SHOW TABLES;\nSELECT a FORM t;")
     lines = str(caught.value).splitlines()
     assert lines[1:3] == ["  SELECT a FORM t;", "                ^"]

@@ -66,7 +66,7 @@ def test_a_type_resolves(type_: str, arrow: pa.DataType) -> None:
         ("`ARRAY`", 'there is no type "ARRAY"', ""),
     ],
 )
-def test_what_is_no_type_is_told(type_: str, message: str, hint: str) -> None:
+def test_an_unknown_type_is_reported(type_: str, message: str, hint: str) -> None:
     with pytest.raises(SqlError) as caught:
         resolve(written(type_), CUSTOM)
     assert caught.value.message == message

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sql.errors import SyntaxMistake, UnknownName
+from potok.sql.errors import SqlSyntaxError, UnknownName
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from sql.syntax.one_statement import parse_statement
@@ -15,7 +15,7 @@ def only(script: str, variables: dict[str, str]) -> ast.Parsed:
     return parsed
 
 
-def test_a_variable_stands_for_a_name_or_a_value_or_a_part_of_a_text() -> None:
+def test_a_variable_can_replace_a_name_a_value_or_part_of_a_text() -> None:
     parsed = only(
         "CREATE STREAM ${name} (${column} INT) WITH (KAFKA_TOPIC='${env}-orders', PARTITIONS=${n});",
         {"name": "orders", "column": "`Id`", "env": "test", "n": "3"},
@@ -51,7 +51,7 @@ def test_a_value_can_never_end_a_text_or_a_statement() -> None:
 
 @pytest.mark.parametrize("value", ["a; DROP STREAM s", "a b", "", "a.b", "1 + 2", "'open", "${y}", "--"])
 def test_a_value_that_is_more_than_one_name_or_value_is_refused(value: str) -> None:
-    with pytest.raises(SyntaxMistake):
+    with pytest.raises(SqlSyntaxError):
         parse_script("DROP STREAM ${x};", {"x": value, "y": "z"})
 
 

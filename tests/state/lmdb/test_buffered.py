@@ -12,8 +12,7 @@ from potok.state.cell import decode_cell, encode_cell
 from potok.state.fence import Attempt
 from potok.state.lmdb import buffered
 from potok.state.lmdb.environment import close_environment
-from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.lmdb.lmdb_store import LmdbStore
+from potok.state.lmdb.lmdb_store import LmdbSnapshot, LmdbStore
 
 KEYS = st.binary(min_size=1, max_size=2)
 STEPS = st.lists(

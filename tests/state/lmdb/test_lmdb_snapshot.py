@@ -9,8 +9,7 @@ import pytest
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt
 from potok.state.lmdb.environment import close_environment
-from potok.state.lmdb.lmdb_snapshot import LmdbSnapshot
-from potok.state.lmdb.lmdb_store import LmdbStore
+from potok.state.lmdb.lmdb_store import LmdbSnapshot, LmdbStore
 from potok.state.store import SnapshotGone
 
 FIRST = Attempt(1, 1)

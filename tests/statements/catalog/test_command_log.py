@@ -11,7 +11,7 @@ from potok.statements.catalog.command_log import Command, CommandLog
 from potok.statements.errors import CatalogChanged
 
 
-def test_whoever_follows_the_log_reads_only_what_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_follower_of_the_command_log_reads_only_new_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broker = EmbeddedBroker.shared(tmp_path)
     log = CommandLog(broker)
     for number in range(5):
@@ -26,7 +26,7 @@ def test_whoever_follows_the_log_reads_only_what_is_new(tmp_path: Path, monkeypa
     assert log.since(5) == []
 
 
-def test_a_number_is_taken_once_and_what_goes_along_is_written_with_it_or_not_at_all(tmp_path: Path) -> None:
+def test_a_command_number_is_taken_once_together_with_its_metadata(tmp_path: Path) -> None:
     broker = EmbeddedBroker.shared(tmp_path)
     one, other = CommandLog(broker), CommandLog(broker)
     one.append(Command(0, "mine;"), {"along": b"mine"})

@@ -92,7 +92,7 @@ def test_of_what_was_replaced_the_last_is_left_unless_somebody_read_another(tmp_
         assert [column.name for column in again.catalog.source("READER").columns] == ["ID", "C0"]
 
 
-def test_a_query_rests_or_goes_on_as_the_last_word_on_it_says(tmp_path: Path) -> None:
+def test_the_last_command_decides_whether_a_query_is_paused(tmp_path: Path) -> None:
     with opened(tmp_path) as database:
         apply(database, A + "CREATE STREAM b AS SELECT id, x FROM a; CREATE STREAM c AS SELECT id, x FROM a;")
         apply(database, "PAUSE CSAS_B_1; RESUME CSAS_B_1; PAUSE ALL; RESUME CSAS_C_2; PAUSE CSAS_C_2; RESUME CSAS_C_2;")
@@ -115,7 +115,7 @@ def test_what_a_living_table_was_made_of_stays_though_it_was_dropped(tmp_path: P
         assert as_data(again.catalog_state()) == before
 
 
-def test_who_follows_the_log_begins_anew_where_it_was_compacted_before_him(tmp_path: Path) -> None:
+def test_a_follower_overtaken_by_compaction_of_the_command_log_starts_again(tmp_path: Path) -> None:
     with opened(tmp_path) as writer, opened(tmp_path) as reader:
         apply(writer, A + "CREATE STREAM b AS SELECT id, x FROM a;")
         reader.refresh()

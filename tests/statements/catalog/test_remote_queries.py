@@ -62,7 +62,7 @@ def test_one_that_is_still_to_begin_is_behind_and_one_that_rests_is_not(database
     assert behind(other) == set()
 
 
-def test_nobody_is_waited_for_where_nobody_runs(database: Running, other: Running) -> None:
+def test_a_query_that_does_not_run_is_not_waited_for(database: Running, other: Running) -> None:
     other.do("INSERT INTO a VALUES ('k', 1);")
     database.close()
     assert not queries_are_running(other.broker)

@@ -85,12 +85,12 @@ def test_a_push_query_has_steps_too(driver: InProcessSql) -> None:
         ("SELECT * FROM orders", "topic scan", "the records of topic orders"),
     ],
 )
-def test_a_pull_query_tells_how_it_is_answered(driver: InProcessSql, sql: str, kind: str, detail: str) -> None:
+def test_explain_shows_how_a_pull_query_is_answered(driver: InProcessSql, sql: str, kind: str, detail: str) -> None:
     first = explained(driver, sql)[0][0]
     assert (first["Kind"], first["Detail"]) == (kind, detail)
 
 
-def test_all_of_a_pull_query_is_told_in_order(driver: InProcessSql) -> None:
+def test_explain_shows_all_parts_of_a_pull_query_in_order(driver: InProcessSql) -> None:
     steps, details = explained(
         driver,
         "SELECT c.n, COUNT(*) AS k FROM counts c JOIN counts d ON c.user_id = d.user_id"

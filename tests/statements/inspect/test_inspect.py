@@ -136,7 +136,7 @@ def test_a_description_names_columns_types_and_keys(driver: InProcessSql) -> Non
     assert told(driver, "DESCRIBE hourly;").rows[0] == ("USER_ID", "VARCHAR", "PRIMARY KEY (window type: TUMBLING)")
 
 
-def test_an_extended_description_tells_how_it_is_doing(driver: InProcessSql) -> None:
+def test_describe_extended_shows_metrics(driver: InProcessSql) -> None:
     found = details(told(driver, "DESCRIBE hourly EXTENDED;"))
     assert found["Window"] == "TUMBLING, 1h"
     assert found["Statement"].startswith("CREATE TABLE hourly")
@@ -193,7 +193,7 @@ def test_what_holds_is_asserted(driver: InProcessSql, sql: str) -> None:
         ("ASSERT NOT EXISTS TOPIC orders TIMEOUT 0 SECONDS;", 'topic "orders" exists'),
     ],
 )
-def test_what_does_not_hold_is_told(driver: InProcessSql, sql: str, message: str) -> None:
+def test_failed_checks_are_reported(driver: InProcessSql, sql: str, message: str) -> None:
     with pytest.raises(AssertionNotMet) as caught:
         driver.execute(sql)
     assert message in caught.value.message

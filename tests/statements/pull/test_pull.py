@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from potok.sql.errors import Refused, SqlError, TypeMistake, UnknownName
+from potok.sql.errors import Refused, SqlError, SqlTypeError, UnknownName
 from potok.statements.inserts import insert_rows
 from potok.statements.results import Rows
 from statements.playing import Play
@@ -103,7 +103,7 @@ def test_expressions_are_computed_and_rows_limited_and_ordered(orders: Play) -> 
     assert orders.rows("SELECT user_id FROM totals LIMIT 0;") == []
 
 
-def test_null_goes_where_the_order_says(orders: Play) -> None:
+def test_null_is_sorted_as_the_order_declares(orders: Play) -> None:
     text = "SELECT t.user_id, p.city FROM totals t LEFT JOIN people p ON t.user_id = p.id ORDER BY p.city"
     assert [row[1] for row in orders.rows(f"{text};")] == ["Oslo", "Rome", None, None]
     assert [row[1] for row in orders.rows(f"{text} NULLS FIRST, 1 DESC;")] == [None, None, "Oslo", "Rome"]
@@ -226,7 +226,7 @@ def test_a_table_whose_query_has_not_begun_is_empty_with_a_warning(play: Play) -
     assert "has not started" in result.warnings[0]
 
 
-def test_a_table_that_nobody_keeps_current_says_so(orders: Play) -> None:
+def test_reading_a_table_without_a_running_query_prints_a_note(orders: Play) -> None:
     current = orders.do("SELECT * FROM totals;")
     assert isinstance(current, Rows) and not current.warnings
     orders.do("INSERT INTO orders (id, user_id, amount) VALUES ('late', 'u1', 1.0);")
@@ -265,21 +265,21 @@ def test_equal_numbers_of_different_types_are_different_statements(orders: Play)
         ("SELECT * FROM totals PARTITION BY n;", Refused, "writes no partitions"),
         ("SELECT COUNT(*) FROM orders WINDOW TUMBLING (SIZE 1 HOUR);", Refused, "keep running"),
         ("SELECT * FROM totals t JOIN people p ON t.user_id > p.id;", Refused, "by equalities"),
-        ("SELECT * FROM totals t JOIN people p ON t.n = p.id;", TypeMistake, "cannot join BIGINT with VARCHAR"),
+        ("SELECT * FROM totals t JOIN people p ON t.n = p.id;", SqlTypeError, "cannot join BIGINT with VARCHAR"),
         ("SELECT * FROM totals t JOIN people t ON t.user_id = t.id;", Refused, "two sources"),
         ("SELECT user_id, total FROM totals GROUP BY user_id;", Refused, "neither grouped by nor aggregated"),
         ("SELECT * FROM totals HAVING n > 1;", Refused, "HAVING needs GROUP BY"),
-        ("SELECT * FROM totals WHERE COUNT(*) > 1;", Refused, "cannot stand in WHERE"),
-        ("SELECT * FROM orders ORDER BY tags;", TypeMistake, "has no order"),
+        ("SELECT * FROM totals WHERE COUNT(*) > 1;", Refused, "is not allowed in WHERE"),
+        ("SELECT * FROM orders ORDER BY tags;", SqlTypeError, "has no order"),
         ("SELECT * FROM totals ORDER BY 9;", Refused, "there is no column 9"),
         ("SELECT * FROM totals AS OF 5;", Refused, "is not versioned"),
-        ("SELECT * FROM totals WHERE user_id IN (NULL);", TypeMistake, "a comparison with NULL is never true"),
-        ("SELECT * FROM totals t WHERE n > 1 OR t.user_id IN ('u1', NULL);", TypeMistake, "with NULL is never true"),
-        ("SELECT * FROM totals WHERE user_id IN (1, 2);", TypeMistake, "cannot compare USER_ID"),
+        ("SELECT * FROM totals WHERE user_id IN (NULL);", SqlTypeError, "a comparison with NULL is never true"),
+        ("SELECT * FROM totals t WHERE n > 1 OR t.user_id IN ('u1', NULL);", SqlTypeError, "with NULL is never true"),
+        ("SELECT * FROM totals WHERE user_id IN (1, 2);", SqlTypeError, "cannot compare USER_ID"),
         ("SELECT * FROM orders AS OF 5;", Refused, "is a stream"),
     ],
 )
-def test_what_cannot_be_pulled_is_refused_in_words(
+def test_unsupported_pull_queries_are_refused_with_a_message(
     orders: Play, text: str, error: type[SqlError], message: str
 ) -> None:
     with pytest.raises(error, match=message):

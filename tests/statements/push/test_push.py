@@ -84,26 +84,26 @@ def test_table_functions_make_rows_of_records(orders: Play) -> None:
         assert taken(push, 3) == [("a", "x"), ("a", "y"), ("c", "z")]
 
 
-def test_a_row_that_goes_has_its_key_and_null(orders: Play) -> None:
+def test_a_deleted_row_has_its_key_and_null(orders: Play) -> None:
     with begun(orders, "SELECT * FROM users EMIT CHANGES;") as push:
         send(orders, "USERS", {"id": "u", "name": "Ann", "age": 5}, {"id": "u"})
         assert taken(push, 2) == [("u", "Ann", 5), ("u", None, None)]
 
 
-def test_a_row_that_goes_is_told_without_its_key_too(orders: Play) -> None:
+def test_a_deleted_row_is_sent_if_the_key_is_not_selected(orders: Play) -> None:
     with begun(orders, "SELECT age FROM users EMIT CHANGES;") as push:
         send(orders, "USERS", {"id": "u", "name": "Ann", "age": 5}, {"id": "u"}, {"id": "v", "age": 7})
         assert taken(push, 3) == [(5,), (None,), (7,)]
 
 
-def test_a_record_without_a_key_is_no_row_of_a_table(orders: Play) -> None:
+def test_a_record_without_a_key_is_not_a_row_of_a_table(orders: Play) -> None:
     orders.do("CREATE TABLE latest (id VARCHAR PRIMARY KEY, amount INT) WITH (KAFKA_TOPIC = 'orders');")
     with begun(orders, "SELECT amount FROM latest EMIT CHANGES;") as push:
         send(orders, "ORDERS", {"amount": 1}, {"id": "a", "amount": 2})
         assert taken(push, 1) == [(2,)]
 
 
-def test_a_row_that_no_longer_fits_goes_once(orders: Play) -> None:
+def test_a_row_that_no_longer_matches_is_deleted_once(orders: Play) -> None:
     with begun(orders, "SELECT id, name FROM users WHERE age > 10 EMIT CHANGES;") as push:
         send(
             orders,
@@ -158,7 +158,7 @@ def test_a_slow_reader_is_dropped_and_others_are_not(orders: Play, monkeypatch: 
     quick.close()
 
 
-def test_the_tail_rests_when_nobody_reads(orders: Play) -> None:
+def test_the_tail_is_idle_without_readers(orders: Play) -> None:
     push = begun(orders, "SELECT * FROM orders EMIT CHANGES;")
     push.next(0)
     watching = tail.tail_of(orders.database)._thread
@@ -189,7 +189,7 @@ def test_a_topic_that_is_deleted_ends_its_readers_with_an_error(orders: Play) ->
         ("PRINT nowhere;", UnknownName, "there is no topic"),
     ],
 )
-def test_what_cannot_be_pushed_is_refused_in_words(
+def test_unsupported_push_queries_are_refused_with_a_message(
     orders: Play, text: str, error: type[SqlError], message: str
 ) -> None:
     with pytest.raises(error, match=message):

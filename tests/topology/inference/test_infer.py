@@ -57,7 +57,7 @@ def test_steps_that_choose_records_leave_the_types_alone(step: Any) -> None:
     assert types(step(orders())) == (TEXT, VALUE)
 
 
-def test_a_traced_function_tells_the_type_of_its_result() -> None:
+def test_a_traced_function_has_a_result_type() -> None:
     assert types(orders().map_values(lambda v: v["amount"] * 2)) == (TEXT, FLOAT)
     assert types(orders().map(lambda k, v: (v["count"], v["user"]))) == (INT, TEXT)
     assert types(orders().select_key(lambda v: v["count"])) == (INT, VALUE)

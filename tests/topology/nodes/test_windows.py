@@ -70,7 +70,7 @@ def test_a_session_has_a_gap_after_the_last_record_or_a_timeout_after_the_first(
         lambda: session(timeout="1 h"),
     ],
 )
-def test_a_mistake_in_a_window_is_told_with_its_line(make: Callable[[], Any]) -> None:
+def test_an_error_in_a_window_is_reported_with_its_line(make: Callable[[], Any]) -> None:
     with pytest.raises(TopologyError) as caught:
         make()
     assert caught.value.at == Location(__file__, make.__code__.co_firstlineno)

@@ -6,7 +6,7 @@ import base64
 import heapq
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import print_json, show_bytes_of_record
+from potok.cli.output import note, print_json, show_bytes_of_record
+from potok.log.clients.consumer import Consumer
+from potok.log.errors import PartitionsMovedError
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
+    from potok.log.consumer_groups import PartitionId
+    from potok.log.start import Start
     from potok.records.log_record import LogRecord
+
 
 app = command_app()
 
@@ -61,8 +66,6 @@ def consume(
         raise typer.BadParameter("a group assigns partitions itself", param_hint="--partition")
     with opened_log(context, broker) as log:
         if group is not None:
-            from potok.cli.log.consume_group import consume_as_member
-
             consume_as_member(log, topic, group, show, most, from_beginning=from_beginning, follow=follow)
             return
         chosen = None if partition is None else {partition}
@@ -151,3 +154,58 @@ def _text(data: bytes | None) -> Any:
         return data.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
+
+
+_PORTION = 500
+_WAIT_SECONDS = 0.5
+
+
+def consume_as_member(
+    log: Log,
+    topic: str,
+    group: str,
+    show: Callable[[LogRecord], None],
+    most: int | None,
+    *,
+    from_beginning: bool,
+    follow: bool,
+) -> None:
+    """Print records, then commit them; a record is never committed before it is written to stdout."""
+    shown: dict[PartitionId, int] = {}
+
+    def begin(topic_partitions: list[PartitionId]) -> None:
+        shown.update(
+            {
+                topic_partition: offset
+                for topic_partition, offset in consumer.positions().items()
+                if topic_partition in topic_partitions
+            }
+        )
+
+    start: Start = "earliest" if from_beginning else "latest"
+    consumer = Consumer(log, topic, group=group, start=start, until_end=not follow, on_assign=begin)
+    with consumer:
+        left = sys.maxsize if most is None else most
+        try:
+            while left > 0 and not consumer.at_end():
+                records = consumer.poll(_WAIT_SECONDS, min(left, _PORTION))
+                left -= len(records)
+                for record in records:
+                    show(record)
+                    shown[record.topic, record.partition] = record.offset + 1
+                if records:
+                    _commit(consumer)
+        except KeyboardInterrupt:
+            # The interrupt may arrive after records were polled and before they were printed.
+            for topic_partition, offset in consumer.positions().items():
+                consumer.seek(*topic_partition, shown.get(topic_partition, offset))
+            _commit(consumer)
+            raise
+
+
+def _commit(consumer: Consumer) -> None:
+    sys.stdout.flush()
+    try:
+        consumer.commit()
+    except PartitionsMovedError as error:
+        note(f"{error.message}; some records will be printed again by a member of the group")

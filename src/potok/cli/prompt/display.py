@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from rich.markup import escape
 
 from potok.cli.output import console, counted, note, warn
-from potok.cli.prompt.cells import CellWriter, printable
-from potok.cli.prompt.grid import Grid
+from potok.cli.prompt.grid import CellWriter, Grid, printable
 from potok.server.ksql.json_rows import RowWriter, dump
 from potok.sql.types import type_name
 from potok.statements.results import Done, Push, ResultColumn, Row, Rows

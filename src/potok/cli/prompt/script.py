@@ -10,10 +10,9 @@ from pathlib import Path
 
 from potok.cli.output import counted, warn
 from potok.cli.prompt.display import Display
-from potok.cli.prompt.script_files import NoScript, read_text
 from potok.cli.prompt.targets.target import Target
-from potok.errors import Location
-from potok.sql.errors import Refused, SqlError, SyntaxMistake
+from potok.errors import Location, SetupError
+from potok.sql.errors import Refused, SqlError, SqlSyntaxError
 from potok.sql.syntax import ast
 from potok.sql.syntax.parse import parse_script
 from potok.statements.results import Done, Push, Result, Rows
@@ -130,7 +129,7 @@ def located(error: SqlError, text: str, file: str) -> SqlError:
     if error.at is not None:
         return error
     if error.location is not None:
-        if not isinstance(error, SyntaxMistake):
+        if not isinstance(error, SqlSyntaxError):
             # The error was raised for the statement alone, so its lines are relative to the statement.
             error.line_text = ""
         error.in_text(text)
@@ -151,3 +150,15 @@ def interruptible() -> Iterator[threading.Event]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class NoScript(SetupError):
+    """The file cannot be read."""
+
+
+def read_text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise NoScript(f"cannot read {path}: {why}", hint="name a file that contains SQL statements") from error

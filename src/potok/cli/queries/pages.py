@@ -23,7 +23,7 @@ DEFAULT_HOST = "127.0.0.1"
 _logger = logging.getLogger("potok.faust")
 
 
-class Beside:
+class AppServices:
     """What an app runs next to its query: pages, statements, tasks and timers. Empty for other programs."""
 
     def __init__(self, program: object) -> None:
@@ -83,7 +83,7 @@ class Beside:
             self._stack.enter_context(Services(self.app, self.app.timed))
         return query
 
-    def __enter__(self) -> Beside:
+    def __enter__(self) -> AppServices:
         return self
 
     def __exit__(self, *raised: Any) -> None:

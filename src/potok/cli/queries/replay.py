@@ -31,10 +31,10 @@ def replay(
     after --to. External sinks are skipped.
     """
     topology = load_topology(program)
-    from potok.runtime.operations.replay import beside, start_replay
+    from potok.runtime.operations.replay import start_replay, with_prefix
     from potok.spark.spark_executor import start_spark
 
-    name = beside(topology, into).name
+    name = with_prefix(topology, into).name
     begin, end = parse_instant(since), parse_instant(until)
     settings = settings_of(context, broker)
     with opened_log(context, broker) as log:

@@ -68,20 +68,20 @@ def run(
     running anything. With --json, each line is an object whose `event` is changed, progress or ended.
     """
     found, topology = load_program(program)
-    from potok.cli.queries.pages import Beside
+    from potok.cli.queries.pages import AppServices
     from potok.runtime.operations.shadow import shadow_of, start_shadow
     from potok.runtime.queries.prepare import changes_of
     from potok.spark.run import start
     from potok.spark.spark_executor import start_spark
 
-    display, beside = display_of(as_json=as_json), Beside(found)
+    display, services = display_of(as_json=as_json), AppServices(found)
     address = None if serve is None else Address.of(serve)
-    first = beside.begin if start_at is None else _start_of(start_at)
-    broker, state = broker_given(context, broker) or beside.broker, state or beside.state
-    settings = settings_of(context, broker, shards=shards, state=state, kafka=beside.kafka)
-    with opened_log(context, broker, create=True, state=state, kafka=beside.kafka) as log, ExitStack() as serving:
+    first = services.begin if start_at is None else _start_of(start_at)
+    broker, state = broker_given(context, broker) or services.broker, state or services.state
+    settings = settings_of(context, broker, shards=shards, state=state, kafka=services.kafka)
+    with opened_log(context, broker, create=True, state=state, kafka=services.kafka) as log, ExitStack() as serving:
         name = shadow_of(topology).name if shadow else topology.name
-        if address is not None and beside.app is None:
+        if address is not None and services.app is None:
             server = serving.enter_context(served_tables(log, settings, [name], address, tokens=tokens))
             note(f"tables of {name}: {server.url}/tables")
         if shadow:
@@ -91,11 +91,16 @@ def run(
             return
         display.changes(topology.name, changes_of(topology, log))
         _mention_shards(log, topology.name, shards)
-        with beside:
-            beside.serve(settings, web_port, without=without_web, address=address, tokens=tokens)
-            given: dict[str, Any] = {"broker": settings.broker, "shards": shards, "state": state, "kafka": beside.kafka}
+        with services:
+            services.serve(settings, web_port, without=without_web, address=address, tokens=tokens)
+            given: dict[str, Any] = {
+                "broker": settings.broker,
+                "shards": shards,
+                "state": state,
+                "kafka": services.kafka,
+            }
             begin = partial(start, topology, until_end=until_end, start=first, **given)
-            run_shown(log, topology.name, display, lambda: beside.start(begin(), until_end=until_end))
+            run_shown(log, topology.name, display, lambda: services.start(begin(), until_end=until_end))
 
 
 def _start_of(text: str) -> Start:

@@ -82,7 +82,7 @@ def summary(log: Log, checkpoint: Checkpoint) -> dict[str, Any]:
         "batch": entry.batch,
         "committed_at_ms": progress.committed_at_ms if progress else None,
         "ended_in_order": entry.clean,
-        "tick": entry.offsets.tick,
+        "empty_batches": entry.offsets.empty_batches,
         "lag": entry.offsets.pending(ends),
         "shards": entry.shards,
         "state_in": checkpoint.state,

@@ -10,8 +10,7 @@ import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import console, note, print_json, print_table
-from potok.cli.state.freshness import report_freshness
-from potok.cli.state.tables import QueryOption, chosen_query
+from potok.cli.state.tables import QueryOption, chosen_query, report_freshness
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log

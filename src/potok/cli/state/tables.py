@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import console, note, print_json, print_table, show_bytes_of_record
-from potok.cli.state.freshness import report_freshness
+from potok.cli.output import console, counted, note, print_json, print_table, show_bytes_of_record
 from potok.cli.state.rows import first_rows, rows_of_key
 from potok.clock import parse_epoch_ms
 from potok.duration import show_ms
-from potok.errors import QueryError
+from potok.errors import PotokError, QueryError
 from potok.sql.errors import closest
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.snapshots.tables import Tables
+
 
 app = command_app(no_args_is_help=True, help="List and read the tables of queries.")
 
@@ -278,3 +278,34 @@ def _milliseconds(text: str) -> int:
     except ValueError as error:
         message = f'"{text}" is not a time; write 2026-01-31T12:00 or milliseconds since 1970'
         raise typer.BadParameter(message, param_hint="--at") from error
+
+
+def report_freshness(log: Log, query: str) -> None:
+    """Print to stderr why a table may not be up to date; nothing if it is."""
+    text = freshness(log, query)
+    if text:
+        note(text)
+
+
+def freshness(log: Log, query: str) -> str:
+    from potok.runtime.queries.directory import query_directory
+    from potok.runtime.queries.lock import is_held
+    from potok.snapshots.ledger_view import read_entry
+    from potok.snapshots.progress import read_progress
+
+    entry, progress = read_entry(log, query), read_progress(log, query)
+    if entry is None or progress is None:
+        return ""
+    try:
+        lag = entry.offsets.pending(log.end_offsets_of(list(entry.offsets.topics)))
+    except PotokError:
+        return ""  # a topic of the query was deleted
+    if not lag:
+        return ""
+    waiting = f"{counted(lag, 'record')} {'is' if lag == 1 else 'are'} not in its tables yet"
+    if progress.state == "failed":
+        return f'query "{query}" has failed, {waiting}: {progress.error.splitlines()[0] if progress.error else ""}'
+    if not is_held(query_directory(log, query)):
+        return f'query "{query}" is not running, {waiting}: potok run PROGRAM starts it'
+    state = "is starting" if progress.state == "starting" else "is running"
+    return f'query "{query}" {state}, {waiting}'

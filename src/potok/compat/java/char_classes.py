@@ -86,7 +86,7 @@ _PREFIXES: Final = ("general_category=", "gc=", "Is", "")
 
 
 def literal(character: str) -> str:
-    """A character as it may stand anywhere, in brackets or outside."""
+    """A character, escaped so that it is valid inside and outside of brackets."""
     if character.isascii() and (character.isalnum() or character == "_"):
         return character
     code = ord(character)

@@ -88,7 +88,7 @@ def _outcome(pattern: str) -> JavaPattern | JavaRegexError:
 
 
 def matches(expression: JavaPattern, text: str) -> Iterator[re.Match[str]]:
-    """One match after the other. Behind an empty one the search goes on at the next character: Python would look for a
+    """One match after the other. After an empty one the search continues at the next character: Python would look for a
     longer one at the same place first."""
     at = 0
     while at <= len(text) and (found := expression.search(text, at)):

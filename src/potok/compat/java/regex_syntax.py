@@ -47,7 +47,7 @@ class Reading:
         return self._pattern[self._at + 1] == "P"
 
     def _character(self) -> str:
-        """The one character that stands at this place, plain or escaped."""
+        """The character at this position, plain or escaped."""
         if self._pattern[self._at] != "\\":
             self._at += 1
             return self._pattern[self._at - 1]
@@ -71,7 +71,7 @@ class Reading:
             self._at = low.end()
             return chr(0x10000 + ((code - 0xD800) << 10) + int(low[1], 16) - 0xDC00)
         if code > 0x10FFFF:
-            raise self._wrong(f"{code:x} is no code point")
+            raise self._wrong(f"{code:x} is not a code point")
         return chr(code)
 
     def _class(self) -> str:
@@ -100,7 +100,7 @@ class Reading:
         return f"(?:(?!{both})(?s:.))" if negated else f"(?:{both})"
 
     def _union(self, *, first: bool = True) -> tuple[str, list[str]]:
-        """Up to && or ]: characters and ranges as they stand in brackets, and classes with brackets of their own."""
+        """Up to && or ]: the characters and ranges in brackets, and classes with brackets of their own."""
         items, nested = list[str](), list[str]()
         while self._at < len(self._pattern) and not self._pattern.startswith("&&", self._at):
             sign = self._pattern[self._at]
@@ -144,7 +144,7 @@ class Reading:
         self._at += 1
         last = self._character()
         if last < first:
-            raise self._wrong(f"{first}-{last} is no range")
+            raise self._wrong(f"{first}-{last} is not a range")
         return f"{literal(first)}-{literal(last)}"
 
     def _wrong(self, why: str) -> JavaRegexError:

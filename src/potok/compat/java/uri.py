@@ -1,4 +1,4 @@
-"""URIs as the JVM takes them apart: RFC 2396 with IPv6 hosts, and letters beyond ASCII wherever letters may stand."""
+"""URIs as the JVM parses them: RFC 2396 with IPv6 hosts, and letters beyond ASCII wherever letters are allowed."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Uri:
 
 
 def parse_uri(text: str) -> Uri:
-    """Raises ValueError for what is no URI."""
+    """Raises ValueError for what is not a URI."""
     split = _SPLIT.fullmatch(text)
     if split is None:
         raise _wrong(text)
@@ -96,4 +96,4 @@ def _decoded(text: str | None) -> str | None:
 
 
 def _wrong(text: str) -> ValueError:
-    return ValueError(f"'{text}' is no URL")
+    return ValueError(f"'{text}' is not a URL")

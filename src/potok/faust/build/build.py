@@ -151,7 +151,7 @@ class Build:
             return AgentPart(
                 agent.name, begin, (), agent.on_error, agent.timeout_s, taken, concurrency=agent.concurrency
             )
-        taken_topics = [(topic, name) for topic in (plan.source, *plan.beside) for name in topic.names]
+        taken_topics = [(topic, name) for topic in (plan.source, *plan.other_topics) for name in topic.names]
         for topic, name in taken_topics:
             node: Node = self._source(topic, name)
             if plan.key is not None:

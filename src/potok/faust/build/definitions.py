@@ -9,7 +9,7 @@ from potok.duration import to_ms
 from potok.errors import Location, TopologyError
 from potok.faust.messaging.channel import Channel
 from potok.faust.messaging.topic import Topic
-from potok.faust.records.schema import Schema
+from potok.faust.records.codecs import Schema
 from potok.faust.settings.options import CHANNEL, SET_TABLE, TABLE, TOPIC, left_out
 from potok.faust.tables import tables as kinds
 

@@ -27,7 +27,7 @@ class Plan:
     channels: list[Channel]
     topics: list[Topic]
     through: list[Topic] = field(default_factory=list)
-    beside: list[Topic] = field(default_factory=list)
+    other_topics: list[Topic] = field(default_factory=list)
     """Topics that it combines with its own."""
     note: str = ""
 
@@ -44,9 +44,9 @@ class Plan:
     @property
     def taken(self) -> set[str]:
         """Return the topics whose records it reads, including intermediate ones."""
-        beside = {name for topic in self.beside for name in topic.names}
+        other_topics = {name for topic in self.other_topics for name in topic.names}
         own = self.agent.topic
-        return beside if isinstance(own, Channel) else {*own.names, *self.source.names, *beside}
+        return other_topics if isinstance(own, Channel) else {*own.names, *self.source.names, *other_topics}
 
     @property
     def shared(self) -> list[Table | Channel]:
@@ -62,7 +62,7 @@ def plan_of(agent: Agent) -> Plan:
     plan = Plan(agent, agent.key, once(item for item in tables if isinstance(item, Table)), once(channels), [])
     named = [item for item in topics if isinstance(item, Topic | Agent | str)]
     if isinstance(agent.topic, Topic):
-        plan.beside = list(agent.topic.beside)
+        plan.other_topics = list(agent.topic.other_topics)
     plan.topics = once(topic for item in named if isinstance(topic := _topic(agent, item), Topic))
     for verb, chosen in agent.moves():
         if verb == "group_by":
@@ -70,7 +70,7 @@ def plan_of(agent: Agent) -> Plan:
         elif verb == "through":
             plan.through.append(_topic(agent, chosen))
         elif verb == "combine":
-            plan.beside.append(_topic(agent, chosen))
+            plan.other_topics.append(_topic(agent, chosen))
         elif isinstance(topic := _topic(agent, chosen), Topic):
             plan.topics = once([*plan.topics, topic])
     return plan

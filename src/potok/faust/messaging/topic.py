@@ -61,7 +61,7 @@ class Topic(Destination):
         self.key_type, self.value_type = key_type, value_type
         self.key_serializer, self.value_serializer = key_serializer, value_serializer
         self.partitions, self.retention_ms, self.compacting = partitions, retention_ms, compacting
-        self.beside: list[Topic] = []
+        self.other_topics: list[Topic] = []
         """Other topics that an agent reads together with it."""
         self._sent = Sent(names[0])
         self._encode: Encode | None = None
@@ -209,7 +209,7 @@ class Topic(Destination):
     def __and__(self, other: Topic) -> Topic:
         """Return both topics for one agent, each with its own types."""
         made = Topic(self.app, self.names, key_type=self.key_type, value_type=self.value_type, at=self.at)
-        vars(made).update(vars(self), beside=[*self.beside, other, *other.beside])
+        vars(made).update(vars(self), other_topics=[*self.other_topics, other, *other.other_topics])
         return made
 
     def __aiter__(self) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import orjson
 
 from potok.errors import PotokError, SchemaError
-from potok.faust.records.values import JSON, Encode, Revive, value_encoder
+from potok.faust.records.values import JSON, Encode, Revive, key_bytes, value_encoder
 from potok.operators.agents.context import Unfit
 from potok.operators.core.call import describe_error
 from potok.records.formats.registry import format_named
@@ -200,3 +201,34 @@ class ReviveBy:
             return Unfit(error.message)
         except Exception as error:  # noqa: BLE001 - a codec of a program's own may raise anything
             return Unfit(describe_error(error))
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """Types and formats; None means not given."""
+
+    key_type: Any = None
+    value_type: Any = None
+    key_serializer: Any = None
+    value_serializer: Any = None
+    allow_empty: bool | None = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the options of a topic."""
+        options = {
+            "key_type": self.key_type,
+            "value_type": self.value_type,
+            "key_serializer": self.key_serializer,
+            "value_serializer": self.value_serializer,
+        }
+        return {name: value for name, value in options.items() if value is not None}
+
+    def dumps_key(self, app: Any, key: Any, **_: Any) -> bytes | None:
+        return key_bytes(key)
+
+    def dumps_value(self, app: Any, value: Any, **_: Any) -> bytes | None:
+        return encoder_of(self.value_serializer or "json", self.value_type)(value)
+
+    def loads_value(self, app: Any, data: bytes, **_: Any) -> Any:
+        value = get_codec(self.value_serializer or "json").loads(data)
+        return value if self.value_type is None else self.value_type.from_data(value)

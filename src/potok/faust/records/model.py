@@ -9,9 +9,19 @@ from datetime import datetime
 from functools import partial
 from typing import Any, ClassVar, Self, dataclass_transform
 
-from potok.faust.records.described import both, input_names, instant_by, no_objects, take_fields
 from potok.faust.records.fields import NO_COERCIONS, Coercions, FieldDescriptor, ValidationError
-from potok.faust.records.record_plan import annotations_of, columns_of, nested_fields, plan_of, quick_reader
+from potok.faust.records.record_plan import (
+    annotations_of,
+    both,
+    columns_of,
+    input_names,
+    instant_by,
+    nested_fields,
+    no_objects,
+    plan_of,
+    quick_reader,
+    take_fields,
+)
 from potok.records import record as records
 
 __all__ = ["NAMESPACE", "Model", "ValidationError", "model_named", "plain"]

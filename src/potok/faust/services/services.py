@@ -11,9 +11,8 @@ from types import TracebackType
 from typing import Any
 
 from potok.duration import to_seconds
-from potok.faust.services.cron import wait_for_cron
 from potok.faust.services.loop import LEAVE_S, AppLoop
-from potok.faust.services.service import Service
+from potok.faust.services.service import Service, wait_for_cron
 from potok.faust.settings.options import TIMED, left_out
 
 _logger = logging.getLogger("potok.faust")

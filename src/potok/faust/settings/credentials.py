@@ -74,7 +74,7 @@ class GSSAPICredentials(Credentials):
 
     def options(self) -> Options:
         need_extra("Kafka", "kafka")
-        from potok.log.kafka.mechanisms import has_mechanism  # loads the Kafka client
+        from potok.log.kafka.options import has_mechanism  # loads the Kafka client
 
         if not has_mechanism(self.mechanism):
             raise CannotLogIn(

@@ -1,4 +1,4 @@
-"""What goes wrong with a table, and what stands for an argument that was left out."""
+"""Errors of tables, and the marker of an argument that was not given."""
 
 from __future__ import annotations
 

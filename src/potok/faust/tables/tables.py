@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from potok.dsl.stream import Stream
     from potok.dsl.table import Table as DslTable
     from potok.faust.app import App
-    from potok.faust.tables.windows import Window
+    from potok.faust.tables.windowed import Window
 
 
 @without(REFUSED["Table"])

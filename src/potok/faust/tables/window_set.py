@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from potok.duration import to_ms
 from potok.faust.records.record import Record
 from potok.faust.tables.errors import NOT_GIVEN
-from potok.operators.agents.values import ABSENT
-from potok.operators.agents.watched_values import keep
+from potok.operators.agents.values import ABSENT, keep
 from potok.operators.agents.windows import OneOfSeveralWindows
 
 if TYPE_CHECKING:

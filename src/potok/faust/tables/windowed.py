@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,7 @@ from potok.faust.tables.external import SeenWindows
 from potok.faust.tables.window_set import SECOND_MS, HeldSet, WindowSet, can_be_held, holdable
 from potok.faust.unsupported import REFUSED, without
 from potok.operators.agents import context
-from potok.operators.agents.values import ABSENT
-from potok.operators.agents.watched_values import keep
+from potok.operators.agents.values import ABSENT, keep
 from potok.operators.agents.windows import OpenWindows, WindowEntry
 from potok.topology.agents import TablePart
 from potok.topology.nodes import FixedWindow, Hopping, Tumbling
@@ -218,3 +217,34 @@ def _instant_ms(value: Any) -> int:
     if isinstance(value, timedelta):
         raise TypeError("a timedelta is not an instant")
     return round(float(value) * SECOND_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The length of a window, and its retention after its end; a timedelta, or seconds."""
+
+    size: Any
+    expires: Any = None
+
+    def of(self, table: Table) -> WindowedTable:
+        """Return a table with these windows."""
+        return table.tumbling(self.size, self.expires)
+
+
+@dataclass(frozen=True, slots=True)
+class TumblingWindow(Window):
+    """Windows that neither overlap nor leave gaps."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class HoppingWindow(Window):
+    """Windows that start every `step`, so that a record belongs to several."""
+
+    step: Any = None
+
+    def __init__(self, size: Any, step: Any, expires: Any = None) -> None:
+        for name, value in (("size", size), ("step", step), ("expires", expires)):
+            object.__setattr__(self, name, value)
+
+    def of(self, table: Table) -> WindowedTable:
+        return table.hopping(self.size, self.step, self.expires)

@@ -15,10 +15,9 @@ from potok.log.embedded.locks import partition_locks
 from potok.log.embedded.maintenance import retention
 from potok.log.embedded.metadata import Metadata, Transaction
 from potok.log.embedded.segments import sealed
-from potok.log.embedded.segments.partition_writer import PartitionWriter
+from potok.log.embedded.segments.partition_writer import PartitionWriter, sync_all
 from potok.log.embedded.segments.segment import partition_directory, sweep
 from potok.log.embedded.segments.staged import StagedFrames, Unstaged
-from potok.log.embedded.segments.sync import sync_all
 from potok.log.errors import TopicNotFound
 from potok.log.failpoint import failpoint
 from potok.records.position import Position

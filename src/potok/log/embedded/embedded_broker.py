@@ -38,8 +38,7 @@ from potok.log.embedded.maintenance.maintenance import Upkeep
 from potok.log.embedded.maintenance.verify import CheckedPart, verify_topic
 from potok.log.embedded.metadata import DEFAULT_MAP_BYTES, Metadata, Transaction
 from potok.log.embedded.segments.encode import columns_of, encode, encode_record, normalised
-from potok.log.embedded.segments.read import read_range
-from potok.log.embedded.segments.seek import offset_at
+from potok.log.embedded.segments.read import offset_at, read_range
 from potok.log.embedded.segments.segment import partition_directory, sync_directory
 from potok.log.embedded.segments.staged import StagedFrames, in_memory, stage_frames
 from potok.log.errors import KeylessRecord, TopicExists, TopicNotFound

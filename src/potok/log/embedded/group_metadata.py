@@ -7,6 +7,7 @@ Any process that finds an expired lease removes the member and frees its partiti
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,7 +16,6 @@ import orjson
 
 from potok.log.consumer_groups import GroupDescription, GroupMember, PartitionId
 from potok.log.embedded import catalog, groups
-from potok.log.embedded.assignor import balance
 from potok.log.embedded.metadata import Transaction
 from potok.log.errors import GroupHasMembers, PartitionsMovedError
 
@@ -121,39 +121,39 @@ def raw(txn: Transaction, group: str) -> bytes | None:
 def join(txn: Transaction, group: str, member: str, enrolled: Enrolled, now_ms: int) -> None:
     for topic in enrolled.topics:
         catalog.get_topic(txn, topic)
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    _expel(txn, group, roster, now_ms)
-    roster.members[member] = enrolled
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    _expel(txn, group, metadata, now_ms)
+    metadata.members[member] = enrolled
     _put_beat(txn, group, member, now_ms)
-    _replan(txn, roster)
-    _store(txn, group, roster)
+    _replan(txn, metadata)
+    _store(txn, group, metadata)
 
 
 def beat(txn: Transaction, group: str, member: str, now_ms: int) -> None:
     """Renew the lease of a member, and remove members with expired leases. Does nothing for a removed member."""
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    if member not in roster.members:
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    if member not in metadata.members:
         return
     _put_beat(txn, group, member, now_ms)
-    if _expel(txn, group, roster, now_ms) or _partitions(txn, roster) != roster.partitions:
-        _replan(txn, roster)
-        _store(txn, group, roster)
+    if _expel(txn, group, metadata, now_ms) or _partitions(txn, metadata) != metadata.partitions:
+        _replan(txn, metadata)
+        _store(txn, group, metadata)
 
 
 def release(txn: Transaction, group: str, member: str, topic_partitions: Collection[PartitionId]) -> None:
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    roster.release(member, topic_partitions)
-    roster.settle()
-    _store(txn, group, roster)
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    metadata.release(member, topic_partitions)
+    metadata.settle()
+    _store(txn, group, metadata)
 
 
 def leave(txn: Transaction, group: str, member: str, now_ms: int) -> None:
-    roster = GroupMetadata.of_bytes(raw(txn, group))
-    if member in roster.members:
-        _remove(txn, group, roster, [member])
-        _expel(txn, group, roster, now_ms)
-        _replan(txn, roster)
-        _store(txn, group, roster)
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
+    if member in metadata.members:
+        _remove(txn, group, metadata, [member])
+        _expel(txn, group, metadata, now_ms)
+        _replan(txn, metadata)
+        _store(txn, group, metadata)
 
 
 def commit(
@@ -179,21 +179,21 @@ def check_nobody(txn: Transaction, group: str, now_ms: int) -> None:
 
 
 def describe(txn: Transaction, group: str, now_ms: int) -> GroupDescription:
-    roster = GroupMetadata.of_bytes(raw(txn, group))
+    metadata = GroupMetadata.of_bytes(raw(txn, group))
     members = tuple(
         GroupMember(
-            name, roster.members[name].client, roster.members[name].topics, tuple(sorted(roster.owned_by(name)))
+            name, metadata.members[name].client, metadata.members[name].topics, tuple(sorted(metadata.owned_by(name)))
         )
-        for name in sorted(living(txn, group, roster, now_ms))
+        for name in sorted(living(txn, group, metadata, now_ms))
     )
     known = ((topic.name, groups.committed(txn, group, topic.name)) for topic in catalog.all_topics(txn))
     return GroupDescription(group, tuple(members), {topic: offsets for topic, offsets in known if offsets})
 
 
-def living(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> list[str]:
+def living(txn: Transaction, group: str, metadata: GroupMetadata, now_ms: int) -> list[str]:
     return [
         name
-        for name, enrolled in roster.members.items()
+        for name, enrolled in metadata.members.items()
         if _is_alive(txn.get(_beat_key(group, name)), enrolled.lease_ms, now_ms)
     ]
 
@@ -226,34 +226,93 @@ def _is_alive(beat_at: bytes | None, lease_ms: int, now_ms: int) -> bool:
     return beat_at is not None and abs(now_ms - int.from_bytes(beat_at, "big")) < lease_ms
 
 
-def _expel(txn: Transaction, group: str, roster: GroupMetadata, now_ms: int) -> bool:
+def _expel(txn: Transaction, group: str, metadata: GroupMetadata, now_ms: int) -> bool:
     """Remove members with expired leases; return whether there were any."""
-    alive = living(txn, group, roster, now_ms)
-    gone = [name for name in roster.members if name not in alive]
-    _remove(txn, group, roster, gone)
+    alive = living(txn, group, metadata, now_ms)
+    gone = [name for name in metadata.members if name not in alive]
+    _remove(txn, group, metadata, gone)
     return bool(gone)
 
 
-def _remove(txn: Transaction, group: str, roster: GroupMetadata, gone: Sequence[str]) -> None:
+def _remove(txn: Transaction, group: str, metadata: GroupMetadata, gone: Sequence[str]) -> None:
     for name in gone:
         txn.delete(_beat_key(group, name))
-    roster.remove(gone)
+    metadata.remove(gone)
 
 
-def _replan(txn: Transaction, roster: GroupMetadata) -> None:
-    roster.replan(_partitions(txn, roster))
-    roster.settle()
+def _replan(txn: Transaction, metadata: GroupMetadata) -> None:
+    metadata.replan(_partitions(txn, metadata))
+    metadata.settle()
 
 
-def _partitions(txn: Transaction, roster: GroupMetadata) -> dict[str, int]:
+def _partitions(txn: Transaction, metadata: GroupMetadata) -> dict[str, int]:
     """Return the partition counts of all subscribed topics. A deleted one has none; its readers fail when they read."""
-    wanted = sorted({topic for enrolled in roster.members.values() for topic in enrolled.topics})
+    wanted = sorted({topic for enrolled in metadata.members.values() for topic in enrolled.topics})
     found = [catalog.find_topic(txn, name) for name in wanted]
     return {topic.name: topic.partitions for topic in found if topic is not None}
 
 
-def _store(txn: Transaction, group: str, roster: GroupMetadata) -> None:
-    if roster.members:
-        txn.put(_key(group), roster.to_bytes())
+def _store(txn: Transaction, group: str, metadata: GroupMetadata) -> None:
+    if metadata.members:
+        txn.put(_key(group), metadata.to_bytes())
     else:
         txn.delete(_key(group))
+
+
+def balance(
+    members: Mapping[str, Collection[str]], partitions: Mapping[str, int], owners: Mapping[PartitionId, str]
+) -> dict[PartitionId, str]:
+    """Return the member of each partition; partitions without a reader are omitted.
+
+    Deterministic: any member may compute the assignment for all of them.
+
+    Args:
+        members: The topics that each member reads.
+        partitions: The number of partitions of each topic.
+        owners: The current owner of each partition, which keeps it unless that would be uneven.
+    """
+    readers = {topic: sorted(name for name, wanted in members.items() if topic in wanted) for topic in partitions}
+    plan = _Plan(readers)
+    topic_partitions = [
+        (topic, number) for topic in sorted(partitions) if readers[topic] for number in range(partitions[topic])
+    ]
+    for topic_partition in topic_partitions:
+        owner = owners.get(topic_partition)
+        if owner in readers[topic_partition[0]]:
+            plan.assign(topic_partition, owner)
+    for topic_partition in topic_partitions:
+        if topic_partition not in plan.owner:
+            plan.assign(topic_partition, plan.least_loaded(topic_partition[0]))
+    while sum(plan.rebalance(topic_partition) for topic_partition in topic_partitions):
+        pass
+    return plan.owner
+
+
+class _Plan:
+    def __init__(self, readers: Mapping[str, list[str]]) -> None:
+        self.owner: dict[PartitionId, str] = {}
+        self._readers = readers
+        self._load: Counter[str] = Counter()
+        self._load_of_topic: Counter[tuple[str, str]] = Counter()
+
+    def assign(self, topic_partition: PartitionId, member: str) -> None:
+        before = self.owner.get(topic_partition)
+        if before is not None:
+            self._load[before] -= 1
+            self._load_of_topic[before, topic_partition[0]] -= 1
+        self.owner[topic_partition] = member
+        self._load[member] += 1
+        self._load_of_topic[member, topic_partition[0]] += 1
+
+    def least_loaded(self, topic: str) -> str:
+        """Return the member with the fewest partitions; among equals, the one with fewer of this topic, whose load
+        comes in bursts."""
+        return min(self._readers[topic], key=lambda name: (self._load[name], self._load_of_topic[name, topic], name))
+
+    def rebalance(self, topic_partition: PartitionId) -> bool:
+        """Move a partition if that makes the load more even. Each move does, so the moves terminate."""
+        idle = self.least_loaded(topic_partition[0])
+        if self._load[idle] + 1 >= self._load[self.owner[topic_partition]]:
+            return False
+        self.assign(topic_partition, idle)
+        return True

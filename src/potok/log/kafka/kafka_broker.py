@@ -35,7 +35,7 @@ from potok.log.embedded.segments.encode import columns_of, normalised
 from potok.log.errors import BrokerClosed, MetadataConflict, OffsetOutOfRange
 from potok.log.failpoint import failpoint
 from potok.log.kafka.admin.count import count_records
-from potok.log.kafka.admin.remove import beginning, delete_before
+from potok.log.kafka.admin.topics import beginning, delete_before
 from potok.log.kafka.clients import PATIENCE_S
 from potok.log.kafka.connections import Connections
 from potok.log.kafka.errors import OptionError

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from urllib.parse import quote, unquote
+
+from confluent_kafka import KafkaException, Producer
 
 from potok.log.errors import BrokerNotSupported
 from potok.log.kafka.errors import OptionError
@@ -124,3 +127,15 @@ def _pairs(query: str) -> dict[str, str]:
             )
         found[unquote(name)] = unquote(value)
     return found
+
+
+@cache
+def has_mechanism(name: str) -> bool:
+    """Return whether the client supports a SASL mechanism, which it checks at its creation. The address is invalid,
+    so it never connects."""
+    given = {"bootstrap.servers": "0.0.0.0:1", "log_level": "0", "sasl.username": "nobody", "sasl.password": "nothing"}
+    try:
+        Producer({**given, "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": name})
+    except KafkaException:
+        return False
+    return True

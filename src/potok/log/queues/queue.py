@@ -22,10 +22,9 @@ from potok.log.clients.consumed_record import ConsumedRecord
 from potok.log.errors import InvalidName, OffsetOutOfRange
 from potok.log.log_start import LogStart, OnLost
 from potok.log.open import open_broker
-from potok.log.queues.claims import ClaimRequest, Claims, claim, read_runs
 from potok.log.queues.delivery import Delivery, Fate, Settlements
 from potok.log.queues.queue_state import Kind, QueueCounts, Run
-from potok.log.queues.queue_store import Page, QueueStore
+from potok.log.queues.queue_store import ClaimRequest, Claims, Page, QueueStore, claim, read_runs
 from potok.log.start import Start
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from potok.topology.processor import Position
 if TYPE_CHECKING:
     from potok.operators.agents.row_changes import Entry
     from potok.operators.agents.tables import OpenTable
-    from potok.operators.agents.watched_values import Watched
+    from potok.operators.agents.values import Watched
 
 NO_RECORD = -1
 """The turn of work without a record, such as the close of a window."""

@@ -20,10 +20,9 @@ from typing import Any
 
 from potok.operators.agents.context import Running
 from potok.operators.agents.row_changes import Entry
-from potok.operators.agents.values import SETTLED
-from potok.operators.agents.watched_values import check_watched
+from potok.operators.agents.values import SETTLED, check_watched
 from potok.operators.core.call import describe_error
-from potok.state.cell_mismatch import CellDoesNotFit
+from potok.state.cell import CellDoesNotFit
 from potok.state.codec import dump_state
 from potok.topology.agents import AgentPart
 

@@ -11,20 +11,20 @@ from potok.topology.nodes import Agents, AgentSends, AgentTable
 
 
 @post_shuffle_of(Agents)
-def agents(node: Agents, shop: OperatorFactory) -> Operator:
-    topology = shop.plan.topology
+def agents(node: Agents, factory: OperatorFactory) -> Operator:
+    topology = factory.plan.topology
     tables = [table for table in topology.of_type(AgentTable) if table.upstream is node]
     shown = tuple(table.name for table in tables if topology.downstreams(table))
-    return DriveAgents(node, shop.task, shop.state, shop.clock(node), shop.spec.input_partitions, shown)
+    return DriveAgents(node, factory.task, factory.state, factory.clock(node), factory.spec.input_partitions, shown)
 
 
 @sender_of(Agents)
-def to_agents(node: Agents, shop: OperatorFactory, index: int, name: str) -> Operator:  # noqa: ARG001 - as all senders
+def to_agents(node: Agents, factory: OperatorFactory, index: int, name: str) -> Operator:  # noqa: ARG001 - as all senders
     if node.agent_group.spread:
         dynamic = all(table.key_type is None for table in node.agent_group.tables)
         kind = ExchangeDynamic if dynamic else Exchange
-        return kind(name, shop.task, shop.shuffle_writer, shop.level(node), shop.shards, step=node.step)
-    return GatherRecords(name, shop.task, shop.shuffle_writer, shop.level(node), node.step)
+        return kind(name, factory.task, factory.shuffle_writer, factory.level(node), factory.shards, step=node.step)
+    return GatherRecords(name, factory.task, factory.shuffle_writer, factory.level(node), node.step)
 
 
 @wiring_of(AgentTable)
@@ -34,5 +34,5 @@ def wire_table(node: AgentTable, wiring: Wiring) -> None:
 
 
 @post_shuffle_of(AgentSends, AgentTable)
-def output(node: AgentSends | AgentTable, shop: OperatorFactory) -> Operator:
-    return Operator(node.name, shop.task)
+def output(node: AgentSends | AgentTable, factory: OperatorFactory) -> Operator:
+    return Operator(node.name, factory.task)

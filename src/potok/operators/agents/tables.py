@@ -14,7 +14,7 @@ from potok.operators.agents.values import ABSENT, IMMUTABLE, SCALARS, SETTLED, c
 from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.records.json_key import load_key
 from potok.records.keys import decode_keys, encode_each_key, encode_key
-from potok.state.cell_mismatch import MISFIT, CellDoesNotFit
+from potok.state.cell import MISFIT, CellDoesNotFit
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 

@@ -15,7 +15,7 @@ from potok.errors import QueryError
 from potok.operators.agents.context import Running, Undo
 from potok.operators.agents.drive import END
 from potok.operators.agents.tables import ABSENT, Entry, OpenTable
-from potok.operators.agents.watched_values import Watched
+from potok.operators.agents.values import Watched
 from potok.operators.agents.windows import OpenWindows, WindowEntry
 
 Look = Callable[[Any], None]

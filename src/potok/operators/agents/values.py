@@ -1,14 +1,20 @@
-"""Values of agents: copies that no later change reaches."""
+"""Values of agents: copies that no later change reaches, and values that agents must not change in place."""
 
 from __future__ import annotations
 
 import datetime as dt
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from potok.errors import StateError
 from potok.state.codec import dump_state, load_state
+
+if TYPE_CHECKING:
+    from potok.operators.agents.tables import Entry
+
 
 IMMUTABLE: frozenset[type] = frozenset(
     (str, int, float, bool, bytes, type(None), dt.datetime, dt.date, dt.time, dt.timedelta, Decimal, uuid.UUID)
@@ -62,3 +68,35 @@ def _is_model(value: Any) -> bool:
         return False
     models.add(type(value))
     return True
+
+
+class Watched:
+    """A value that was handed out, a copy of it, and the error to raise if they differ. One that is in no table has
+    no entry.
+
+    Agents may read the values of expired windows, and of overlapping windows, where a change of one would be missing in
+    the others. What `table[key].seen.append(1)` does is only known afterwards, so the values are compared at the end of
+    the turn.
+    """
+
+    __slots__ = ("copy", "entry", "error", "value")
+
+    def __init__(self, value: Any, error: StateError, entry: Entry | None = None) -> None:
+        self.value, self.error, self.entry = value, error, entry
+        self.copy = copied(value)
+
+    def check(self) -> None:
+        if self.value != self.copy:
+            raise self.error
+
+
+def check_watched(watched: Iterable[Watched]) -> None:
+    """Raise if one of these was changed."""
+    for each in watched:
+        each.check()
+
+
+def keep(watched: Iterable[Watched]) -> None:
+    """Accept the current content of these."""
+    for each in watched:
+        each.copy = copied(each.value)

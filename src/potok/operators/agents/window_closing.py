@@ -11,8 +11,7 @@ import numpy as np
 
 from potok.operators.agents.context import NO_RECORD, Running
 from potok.operators.agents.tables import OpenTable
-from potok.operators.agents.values import ABSENT
-from potok.operators.agents.watched_values import check_watched
+from potok.operators.agents.values import ABSENT, check_watched
 from potok.operators.agents.windows import Closed, OpenWindows
 from potok.operators.core.call import Errors, describe_error
 from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk

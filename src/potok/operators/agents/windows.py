@@ -11,13 +11,12 @@ import numpy as np
 from potok.errors import StateError
 from potok.operators.agents.context import Running
 from potok.operators.agents.tables import Change, Entry, OpenTable
-from potok.operators.agents.values import ABSENT, IMMUTABLE, SETTLED, copied
-from potok.operators.agents.watched_values import Watched, check_watched, keep
+from potok.operators.agents.values import ABSENT, IMMUTABLE, SETTLED, Watched, check_watched, copied, keep
 from potok.operators.cells.cell_codec import decode_row
 from potok.operators.cells.timer_index import Timers
 from potok.operators.windows.windows import time_of
 from potok.records.keys import decode_keys
-from potok.state.cell_mismatch import MISFIT, CellDoesNotFit
+from potok.state.cell import MISFIT, CellDoesNotFit
 from potok.state.session import StateSession
 from potok.topology.agents import TablePart
 

@@ -17,19 +17,28 @@ from potok.topology.nodes import Aggregate, Hopping, Session, Sliding, Tumbling
 
 
 @pre_shuffle_of(Aggregate)
-def ship(node: Aggregate, shop: OperatorFactory) -> Operator:
-    plan = shop.step(node).plan
+def repartition(node: Aggregate, factory: OperatorFactory) -> Operator:
+    plan = factory.step(node).plan
     assert plan is not None
     if isinstance(node.window, Session | Sliding):
-        return repartition_to_windows(node, node.window, shop)
+        return repartition_to_windows(node, node.window, factory)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
-        sends = SendOneByOne if node.name in shop.spec.careful else PreAggregate
-        return sends(node.name, shop.task, plan, node.window, shop.shuffle_writer, shop.level(node), shop.shards)
+        sends = SendOneByOne if node.name in factory.spec.careful else PreAggregate
+        return sends(
+            node.name, factory.task, plan, node.window, factory.shuffle_writer, factory.level(node), factory.shards
+        )
     function = node.aggregation.function if node.aggregation.kind not in ("fold", "reduce") else None
     selector = (function, plan.selector) if function is not None else None
     return RepartitionRecords(
-        node.name, shop.task, node.window, shop.shuffle_writer, shop.level(node), shop.shards, selector, _fields(node)
+        node.name,
+        factory.task,
+        node.window,
+        factory.shuffle_writer,
+        factory.level(node),
+        factory.shards,
+        selector,
+        _fields(node),
     )
 
 
@@ -42,25 +51,25 @@ def _fields(node: Aggregate) -> frozenset[str] | None:
 
 
 @post_shuffle_of(Aggregate)
-def aggregate(node: Aggregate, shop: OperatorFactory) -> Operator:
-    key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
+def aggregate(node: Aggregate, factory: OperatorFactory) -> Operator:
+    key_type, plan = factory.step(node.upstream).key, factory.step(node).plan
     assert plan is not None
     if isinstance(node.window, Session | Sliding):
-        return aggregate_windows(node, node.window, shop)
+        return aggregate_windows(node, node.window, factory)
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
-        adds = AggregateOneByOne if node.name in shop.spec.careful else aggregates.Aggregate
-        return adds(node.name, shop.task, plan, node.window, key_type, shop.state, shop.clock(node))
+        adds = AggregateOneByOne if node.name in factory.spec.careful else aggregates.Aggregate
+        return adds(node.name, factory.task, plan, node.window, key_type, factory.state, factory.clock(node))
     return AccumulateRecords(
         node.name,
-        shop.task,
-        accumulator_of(node.aggregation, shop.step(node.upstream).value),
+        factory.task,
+        accumulator_of(node.aggregation, factory.step(node.upstream).value),
         node.window,
         key_type,
         plan.result,
-        shop.state,
-        shop.clock(node),
-        shop.spec.input_partitions,
+        factory.state,
+        factory.clock(node),
+        factory.spec.input_partitions,
         declared=node.aggregation.schema is not None or (plan.result is not None and node.aggregation.kind in CHECKED),
         each_record=plan.each_record,
     )

@@ -23,14 +23,14 @@ from potok.operators.windows.windows import spread, time_bytes
 from potok.topology.nodes import Hopping
 
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
-_POSITION = ("lane", "offset")
+_POSITION = ("input_partition", "offset")
 
 
 class SendOneByOne(PreAggregate):
     """Each record as its own partial result, with its position."""
 
     def positions(self, chunk: Chunk) -> dict[str, pa.Array]:
-        return {"lane": pa.array(chunk.input_partition), "offset": pa.array(chunk.offset)}
+        return {"input_partition": pa.array(chunk.input_partition), "offset": pa.array(chunk.offset)}
 
     def _group(self, table: pa.Table) -> pa.Table:
         for index, slot in enumerate(self._plan.slots):

@@ -18,7 +18,7 @@ from potok.operators.core.call import Errors, describe_error, must_fit, plain, p
 from potok.operators.core.chunk import Chunk, Column, Ints, from_wire, gathered, positions_of
 from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import Operator, Task, all_but
-from potok.operators.core.ranks import ranks_of
+from potok.operators.core.processing_order import ranks_of
 from potok.operators.exchange.shards import key_column
 from potok.operators.windows.expiry import NEVER, Expiry
 from potok.operators.windows.windows import spans_of, spread, time_bytes, times_of

@@ -27,7 +27,7 @@ def pack(chunk: Chunk, input_partitions: list[InputPartition]) -> bytes:
     known = np.unique(chunk.input_partition[chunk.input_partition != NO_INPUT_PARTITION])
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
-        "lane": pa.array(
+        "input_partition": pa.array(
             np.where(
                 chunk.input_partition == NO_INPUT_PARTITION,
                 NO_INPUT_PARTITION,
@@ -91,7 +91,7 @@ def unpack(data: bytes, input_partitions: list[InputPartition]) -> Chunk:
         column("value"),
         times,
         times,
-        known[batch.column("lane").to_numpy()],
+        known[batch.column("input_partition").to_numpy()],
         batch.column("offset").to_numpy(),
         headers=batch.column("headers") if "headers" in batch.schema.names else None,
     )

@@ -12,7 +12,7 @@ from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.operators.core.dead_letters import InputPartition
 from potok.state.fence import Attempt, Fence
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.state.store import Store, check_not_behind
 
 

@@ -232,7 +232,7 @@ def to_wire(chunk: Chunk, *, as_read: bool = False) -> bytes:
     arrays: dict[str, Any] = {
         "timestamp": pa.array(chunk.timestamp),
         "stream_time": pa.array(chunk.stream_time),
-        "lane": pa.array(chunk.input_partition),
+        "input_partition": pa.array(chunk.input_partition),
         "offset": pa.array(chunk.offset),
     }
     objects: dict[str, bytes] = {}
@@ -270,7 +270,7 @@ def from_wire(data: bytes) -> Chunk:
         column("value"),
         batch.column("timestamp").to_numpy(),
         batch.column("stream_time").to_numpy(),
-        batch.column("lane").to_numpy(),
+        batch.column("input_partition").to_numpy(),
         batch.column("offset").to_numpy(),
         column("before"),
         column("headers"),

@@ -16,7 +16,7 @@ from potok.operators.patterns.neighbours import neighbours_of
 from potok.operators.patterns.runs import runs_of
 from potok.operators.tables.versions import versions_of
 from potok.operators.windows.expiry import horizon_of, index_of, windows_of
-from potok.operators.windows.open_windows import open_table, timers_of
+from potok.operators.windows.windows import open_table, timers_of
 from potok.records.keys import decode_keys, encode_keys
 from potok.topology.inference.infer import Inferred
 from potok.topology.nodes import (

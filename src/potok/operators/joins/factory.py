@@ -23,113 +23,120 @@ from potok.topology.nodes.joins import (
 )
 
 
-def _joiner(node: StreamJoin | TableLookup | HistoryLookup, shop: OperatorFactory) -> Joiner:
-    return Joiner(node.function, traced(node, shop), node.schema)
+def _joiner(node: StreamJoin | TableLookup | HistoryLookup, factory: OperatorFactory) -> Joiner:
+    return Joiner(node.function, traced(node, factory), node.schema)
 
 
-def _side(node: StreamJoin, shop: OperatorFactory, index: int) -> JoinSide:
+def _side(node: StreamJoin, factory: OperatorFactory, index: int) -> JoinSide:
     earlier, later = node.window.reach_ms(index)
     reach = Reach(earlier, later, node.window.grace_ms)
-    return JoinSide(node.name, shop.task, fields_of_side(shop.step(node), index), reach)
+    return JoinSide(node.name, factory.task, fields_of_side(factory.step(node), index), reach)
 
 
 @sender_of(StreamJoin)
-def send_side(node: StreamJoin, shop: OperatorFactory, index: int, edge: str) -> Operator:
-    return SendSide(edge, shop.task, _side(node, shop, index), shop.shuffle_writer, shop.level(node), shop.shards)
+def send_side(node: StreamJoin, factory: OperatorFactory, index: int, edge: str) -> Operator:
+    return SendSide(
+        edge, factory.task, _side(node, factory, index), factory.shuffle_writer, factory.level(node), factory.shards
+    )
 
 
 @post_shuffle_of(StreamJoin)
-def join_streams(node: StreamJoin, shop: OperatorFactory) -> Operator:
-    step, ups = shop.step(node), (shop.step(node.left), shop.step(node.right))
+def join_streams(node: StreamJoin, factory: OperatorFactory) -> Operator:
+    step, ups = factory.step(node), (factory.step(node.left), factory.step(node.right))
     return stream_join.StreamJoin(
         node.name,
-        shop.task,
+        factory.task,
         node.how,
         node.window,
-        _joiner(node, shop),
+        _joiner(node, factory),
         step.key,
         (projected(ups[0].value, fields_of_side(step, 0)), projected(ups[1].value, fields_of_side(step, 1))),
-        (_side(node, shop, 0), _side(node, shop, 1)),
-        shop.state,
-        shop.clock(node),
-        shop.spec.input_partitions,
+        (_side(node, factory, 0), _side(node, factory, 1)),
+        factory.state,
+        factory.clock(node),
+        factory.spec.input_partitions,
         keeps_headers=node.keeps_headers,
     )
 
 
-def _lookup_side(node: TableLookup | HistoryLookup, shop: OperatorFactory, index: int) -> JoinSide:
+def _lookup_side(node: TableLookup | HistoryLookup, factory: OperatorFactory, index: int) -> JoinSide:
     """Return the side of a lookup: records that compute their lookup key may have none."""
     if index == 1:
-        return JoinSide(node.name, shop.task, silent=True)
-    looks_up = bool(shop.step(node.stream).home)
-    return JoinSide(node.name, shop.task, fields_of_side(shop.step(node), 0), keyless=looks_up)
+        return JoinSide(node.name, factory.task, silent=True)
+    looks_up = bool(factory.step(node.stream).home)
+    return JoinSide(node.name, factory.task, fields_of_side(factory.step(node), 0), keyless=looks_up)
 
 
 @sender_of(TableLookup, HistoryLookup)
-def send_to_lookup(node: TableLookup | HistoryLookup, shop: OperatorFactory, index: int, edge: str) -> Operator:
+def send_to_lookup(node: TableLookup | HistoryLookup, factory: OperatorFactory, index: int, edge: str) -> Operator:
     return SendSide(
-        edge, shop.task, _lookup_side(node, shop, index), shop.shuffle_writer, shop.level(node), shop.shards
+        edge,
+        factory.task,
+        _lookup_side(node, factory, index),
+        factory.shuffle_writer,
+        factory.level(node),
+        factory.shards,
     )
 
 
-def _row_fields(node: Node, shop: OperatorFactory) -> tuple[str, ...] | None:
+def _row_fields(node: Node, factory: OperatorFactory) -> tuple[str, ...] | None:
     """Return the fields of a row that the joiner reads; all of them if it reads none, because a row must differ from
     no row."""
-    return fields_of_side(shop.step(node), 1) or None
+    return fields_of_side(factory.step(node), 1) or None
 
 
-def _turns(shop: OperatorFactory) -> ProcessingOrder:
-    tables = frozenset[str]().union(*(group.tables for group in shop.plan.aligned))
-    return ProcessingOrder([input_partition.topic in tables for input_partition in shop.spec.input_partitions])
+def _turns(factory: OperatorFactory) -> ProcessingOrder:
+    tables = frozenset[str]().union(*(group.tables for group in factory.plan.aligned))
+    return ProcessingOrder([input_partition.topic in tables for input_partition in factory.spec.input_partitions])
 
 
 @post_shuffle_of(TableLookup)
-def look_up(node: TableLookup, shop: OperatorFactory) -> Operator:
+def look_up(node: TableLookup, factory: OperatorFactory) -> Operator:
     return stream_table_join.TableLookup(
         node.name,
-        shop.task,
+        factory.task,
         node.how,
-        _joiner(node, shop),
-        shop.step(node.stream).key,
-        shop.step(node.table).value,
-        _row_fields(node, shop),
-        [_lookup_side(node, shop, 0), _lookup_side(node, shop, 1)],
-        shop.state,
-        readable_rows(node, shop.plan.inferred.steps),
-        _turns(shop),
+        _joiner(node, factory),
+        factory.step(node.stream).key,
+        factory.step(node.table).value,
+        _row_fields(node, factory),
+        [_lookup_side(node, factory, 0), _lookup_side(node, factory, 1)],
+        factory.state,
+        readable_rows(node, factory.plan.inferred.steps),
+        _turns(factory),
     )
 
 
 @post_shuffle_of(HistoryLookup)
-def look_back(node: HistoryLookup, shop: OperatorFactory) -> Operator:
-    stream = shop.step(node.stream)
+def look_back(node: HistoryLookup, factory: OperatorFactory) -> Operator:
+    stream = factory.step(node.stream)
     return versioned_table_join.HistoryLookup(
         node.name,
-        shop.task,
+        factory.task,
         node.how,
-        _joiner(node, shop),
+        _joiner(node, factory),
         stream.key,
         stream.home,
-        projected(stream.value, fields_of_side(shop.step(node), 0)),
-        shop.step(node.table).value,
-        _row_fields(node, shop),
+        projected(stream.value, fields_of_side(factory.step(node), 0)),
+        factory.step(node.table).value,
+        _row_fields(node, factory),
         (node.grace_ms, node.history_ms),
-        [_lookup_side(node, shop, 0), _lookup_side(node, shop, 1)],
-        shop.state,
-        shop.clock(node),
-        shop.spec.input_partitions,
-        _turns(shop),
+        [_lookup_side(node, factory, 0), _lookup_side(node, factory, 1)],
+        factory.state,
+        factory.clock(node),
+        factory.spec.input_partitions,
+        _turns(factory),
     )
 
 
 @post_shuffle_of(LookupKey)
-def lookup_key(node: LookupKey, shop: OperatorFactory) -> Operator:
-    return stream_table_join.LookupKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
+def lookup_key(node: LookupKey, factory: OperatorFactory) -> Operator:
+    return stream_table_join.LookupKey(node.name, factory.task, node.function, traced(node, factory), node.key_schema)
 
 
 @post_shuffle_of(TableRecords)
-def table_records(node: TableRecords, shop: OperatorFactory) -> Operator:
-    return Operator(node.name, shop.task)
+def table_records(node: TableRecords, factory: OperatorFactory) -> Operator:
+    return Operator(node.name, factory.task)
 
 
 @wiring_of(TableRecords)
@@ -142,10 +149,14 @@ def wire_table_records(node: TableRecords, wiring: Wiring) -> None:
 
 
 @post_shuffle_of(HistoryFilter)
-def history_filter(node: HistoryFilter, shop: OperatorFactory) -> Operator:
-    return versioned_table_join.HistoryFilter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
+def history_filter(node: HistoryFilter, factory: OperatorFactory) -> Operator:
+    return versioned_table_join.HistoryFilter(
+        node.name, factory.task, node.predicate, traced(node, factory), node.negate
+    )
 
 
 @post_shuffle_of(HistoryMapValues)
-def history_map_values(node: HistoryMapValues, shop: OperatorFactory) -> Operator:
-    return versioned_table_join.HistoryMapValues(node.name, shop.task, node.function, traced(node, shop), node.schema)
+def history_map_values(node: HistoryMapValues, factory: OperatorFactory) -> Operator:
+    return versioned_table_join.HistoryMapValues(
+        node.name, factory.task, node.function, traced(node, factory), node.schema
+    )

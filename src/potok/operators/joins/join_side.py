@@ -13,8 +13,7 @@ from potok.operators.core.chunk import Chunk, Column, as_objects, to_wire
 from potok.operators.core.dead_letters import Reason
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.unserializable import NOT_DATA
-from potok.operators.exchange.send import Rows, packed
-from potok.operators.exchange.shuffle_writer import ShuffleWriter
+from potok.operators.exchange.shuffle_writer import Rows, ShuffleWriter, packed
 from potok.records.keys import encode_each_key
 from potok.state.codec import dump_state, load_state
 

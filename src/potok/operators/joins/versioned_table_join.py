@@ -14,8 +14,7 @@ from potok.operators.core.call import plain, python_rows
 from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints, aligned_by
 from potok.operators.core.dead_letters import InputPartition
 from potok.operators.core.operator import Task, all_but
-from potok.operators.core.processing_order import ProcessingOrder
-from potok.operators.core.ranks import NOWHERE
+from potok.operators.core.processing_order import NOWHERE, ProcessingOrder
 from potok.operators.core.unserializable import data_changes, data_records
 from potok.operators.exchange.shards import key_column
 from potok.operators.joins.join_rows import Origins, Rows, concat_rows, rows_of_chunk

@@ -9,19 +9,19 @@ from potok.topology.nodes import Match, Timeouts
 
 
 @post_shuffle_of(Match)
-def match(node: Match, shop: OperatorFactory) -> Operator:
+def match(node: Match, factory: OperatorFactory) -> Operator:
     return MatchRecords(
         node,
-        shop.task,
-        shop.step(node.upstream),
-        shop.step(node).value,
-        shop.step(node).exprs,
-        shop.state,
-        shop.clock(node),
-        shop.spec.input_partitions,
+        factory.task,
+        factory.step(node.upstream),
+        factory.step(node).value,
+        factory.step(node).exprs,
+        factory.state,
+        factory.clock(node),
+        factory.spec.input_partitions,
     )
 
 
 @post_shuffle_of(Timeouts)
-def timeouts(node: Timeouts, shop: OperatorFactory) -> Operator:
-    return Operator(node.name, shop.task)
+def timeouts(node: Timeouts, factory: OperatorFactory) -> Operator:
+    return Operator(node.name, factory.task)

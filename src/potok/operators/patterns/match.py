@@ -22,10 +22,10 @@ from potok.operators.patterns.matches import Matches
 from potok.operators.patterns.neighbours import Neighbours
 from potok.operators.patterns.runs import Row, Runs, runs_of
 from potok.operators.patterns.ties import in_tie_order
-from potok.operators.windows.open_windows import timers_of
+from potok.operators.windows.windows import timers_of
 from potok.records.keys import encode_each_key
 from potok.records.rows import converter_of
-from potok.state.cell_mismatch import reading_cells
+from potok.state.cell import reading_cells
 from potok.state.session import StateSession
 from potok.topology.inference.patterns import shifted_type
 from potok.topology.inference.step import Step

@@ -15,7 +15,7 @@ from potok.operators.core.call import plain_all
 from potok.operators.core.chunk import Chunk, Ints, as_objects, order_of
 from potok.operators.core.dead_letters import InputPartition
 from potok.operators.exchange.shards import key_column
-from potok.state.cell_mismatch import reading_cells
+from potok.state.cell import reading_cells
 from potok.state.codec import dump_state, load_state
 from potok.state.session import StateSession
 from potok.topology.inference.patterns import shifted_type

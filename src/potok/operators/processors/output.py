@@ -100,7 +100,7 @@ class Output:
         )
 
     def _order(self, items: list[Item], timed: npt.NDArray[np.bool_]) -> Ints | None:
-        """None where all was made of records that stand by their positions, as what is made of them does then."""
+        """None where all records derive from records ordered by their positions: then so are these."""
         if self._chunk is not None and self._chunk.order is None and not timed.any():
             return None
         turns, stream_times = (np.array(part, np.int64) for part in zip(*map(_turn, items), strict=True))

@@ -14,7 +14,7 @@ from potok.operators.core.chunk import Chunk
 from potok.operators.processors.context import NO_ROW, Context, Forwarded
 from potok.operators.processors.key_timers import KeyTimers, Timer
 from potok.operators.processors.stores import OpenStore, OpenWindow
-from potok.state.cell_mismatch import CellDoesNotFit
+from potok.state.cell import CellDoesNotFit
 from potok.topology.processor import Processor
 
 ALL = sys.maxsize

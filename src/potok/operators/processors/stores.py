@@ -12,7 +12,7 @@ from potok.operators.cells.cell_codec import decode_row, encode_row
 from potok.operators.core.call import plain
 from potok.operators.processors.key_timers import instant_ms
 from potok.records.value import Value
-from potok.state.cell_mismatch import reading_cells
+from potok.state.cell import reading_cells
 from potok.state.codec import dump_state, load_state
 from potok.topology.processor import ProcessorContext
 from potok.topology.stores import ListStore, MapStore, RowStore, Store, ValueStore, WindowStore

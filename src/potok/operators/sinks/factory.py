@@ -6,43 +6,42 @@ from potok.events.personal.key_store import known_key_store
 from potok.events.write import EventWriting
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
-from potok.operators.sinks.event_encoder import EventEncoder
 from potok.operators.sinks.external_sink import ExternalSinkOperator
-from potok.operators.sinks.topic_sink import SinkWriter
+from potok.operators.sinks.topic_sink import EventEncoder, SinkWriter
 from potok.operators.stateless.factory import traced
 from potok.sinks.sink_spec import Types
 from potok.topology.nodes import Deliver, Sink
 
 
 @post_shuffle_of(Sink)
-def sink(node: Sink, shop: OperatorFactory) -> Operator:
-    topology = shop.plan.topology
+def sink(node: Sink, factory: OperatorFactory) -> Operator:
+    topology = factory.plan.topology
     sources = [source for source in topology.sources if source.topic in topology.upstream_topics(node)]
     formats = {source.value.format for source in sources}
     return SinkWriter(
         node.name,
-        shop.task,
+        factory.task,
         node.topic,
-        shop.spec.partitions[node.topic],
+        factory.spec.partitions[node.topic],
         (node.key_format, node.value_format),
         formats.pop() if len(formats) == 1 else "",
-        shop.broker,
-        shop.spec.staging,
-        shop.report,
+        factory.broker,
+        factory.spec.staging,
+        factory.report,
         node.guarantee,
-        stamp=None if node.stamp is None else (node.stamp, traced(node, shop)),
-        events=None if node.events is None else _event_encoder(node.events, shop),
+        stamp=None if node.stamp is None else (node.stamp, traced(node, factory)),
+        events=None if node.events is None else _event_encoder(node.events, factory),
     )
 
 
-def _event_encoder(how: EventWriting, shop: OperatorFactory) -> EventEncoder:
-    keys = known_key_store(shop.plan.personal_keys)
-    return EventEncoder(how, shop.spec.query, shop.spec.input_partitions, keys)
+def _event_encoder(how: EventWriting, factory: OperatorFactory) -> EventEncoder:
+    keys = known_key_store(factory.plan.personal_keys)
+    return EventEncoder(how, factory.spec.query, factory.spec.input_partitions, keys)
 
 
 @post_shuffle_of(Deliver)
-def deliver(node: Deliver, shop: OperatorFactory) -> Operator:
-    step = shop.step(node)
+def deliver(node: Deliver, factory: OperatorFactory) -> Operator:
+    step = factory.step(node)
     return ExternalSinkOperator(
-        node, shop.task, Types(step.key, step.value), shop.shuffle_writer.task, shop.spec, shop.report
+        node, factory.task, Types(step.key, step.value), factory.shuffle_writer.task, factory.spec, factory.report
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,17 +11,18 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from potok.events.personal.key_store import KeyStore
+from potok.events.write import EventWriting, event_id, write_events
 from potok.expressions.expr import Expr
 from potok.expressions.function import Function
 from potok.log.broker import LOG_SCHEMA, Broker
 from potok.log.partitioner import partitions_of
-from potok.operators.core.chunk import Chunk, Column, Ints
-from potok.operators.core.dead_letters import Reason
+from potok.operators.core.chunk import Chunk, Column, Ints, headers_of, position_of
+from potok.operators.core.dead_letters import NOWHERE, InputPartition, Reason
 from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.record_order import by_position, sorted_rows
 from potok.operators.core.task_report import Report
-from potok.operators.sinks.event_encoder import EventEncoder
 from potok.operators.tables.changes import present
 from potok.records.formats.default import default_format
 from potok.records.formats.format import Encoded
@@ -186,3 +189,38 @@ def encode_keys(column: Column, format_name: str) -> Encoded:
     texts = [key.encode("utf-8", "surrogatepass") if type(key) is str else key for key in column]
     mixed = [text if type(text) is bytes else other for text, other in zip(texts, rest, strict=True)]
     return Encoded(pa.array(mixed, pa.binary()), encoded.errors)
+
+
+class EventEncoder:
+    """Give events their ids. Records of one input record and one key are numbered in the order they arrive, so ids do
+    not depend on batches, tasks or shards.
+    """
+
+    def __init__(
+        self,
+        how: EventWriting,
+        query: str,
+        input_partitions: Sequence[InputPartition],
+        keys: KeyStore | None = None,
+    ) -> None:
+        self._keys = keys
+        self._how, self._query, self._input_partitions = how, query, input_partitions
+        self._seen: Counter[tuple[object, ...]] = Counter()
+
+    def encode(self, chunk: Chunk, keys: pa.Array) -> tuple[Encoded, pa.Array | None]:
+        """Return the values and the headers of the records."""
+        headers = [None] * len(chunk) if chunk.headers is None else chunk.headers.to_pylist()
+
+        def identify(row: int, data: bytes) -> tuple[str, str]:
+            number, offset = position_of(chunk, row)
+            place = self._input_partitions[number] if number >= 0 else NOWHERE
+            named: tuple[object, ...] = (place.topic, place.partition, offset, keys[row].as_py())
+            if place is NOWHERE:
+                named = (*named, int(chunk.timestamp[row]), data)
+            index = self._seen[named]
+            self._seen[named] += 1
+            sequence = "" if place is NOWHERE else f"{offset:020d}-{index:06d}"
+            return event_id(self._query, self._how.sink, *named, index), sequence
+
+        made = write_events(chunk.value, headers, chunk.timestamp.tolist(), self._how, identify, self._keys)
+        return Encoded(made.values, made.errors), headers_of([own or None for own in made.headers])

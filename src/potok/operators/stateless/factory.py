@@ -30,15 +30,15 @@ from potok.topology.nodes import (
 )
 
 
-def traced(node: Node, shop: OperatorFactory) -> Expr | None:
+def traced(node: Node, factory: OperatorFactory) -> Expr | None:
     """Return the expression of the only function of a node, if it was traced."""
-    exprs = shop.step(node).exprs
+    exprs = factory.step(node).exprs
     return exprs[0] if exprs else None
 
 
 @post_shuffle_of(StreamSource)
-def source(node: StreamSource, shop: OperatorFactory) -> Operator:
-    return shop.reader(node)
+def source(node: StreamSource, factory: OperatorFactory) -> Operator:
+    return factory.reader(node)
 
 
 @wiring_of(StreamSource)
@@ -49,28 +49,28 @@ def wire_source(node: StreamSource, wiring: Wiring) -> None:
 
 
 @post_shuffle_of(Filter)
-def filter_(node: Filter, shop: OperatorFactory) -> Operator:
-    return stateless.Filter(node.name, shop.task, node.predicate, traced(node, shop), node.negate)
+def filter_(node: Filter, factory: OperatorFactory) -> Operator:
+    return stateless.Filter(node.name, factory.task, node.predicate, traced(node, factory), node.negate)
 
 
 @post_shuffle_of(Branch)
-def branch(node: Branch, shop: OperatorFactory) -> Operator:
-    arms = list(zip(node.predicates, shop.step(node).exprs, strict=True))
-    return stateless.Branch(node.name, shop.task, arms)
+def branch(node: Branch, factory: OperatorFactory) -> Operator:
+    arms = list(zip(node.predicates, factory.step(node).exprs, strict=True))
+    return stateless.Branch(node.name, factory.task, arms)
 
 
 @post_shuffle_of(Arm)
-def arm(node: Arm, shop: OperatorFactory) -> Operator:
-    return Operator(node.name, shop.task)
+def arm(node: Arm, factory: OperatorFactory) -> Operator:
+    return Operator(node.name, factory.task)
 
 
 @post_shuffle_of(Map)
-def map_(node: Map, shop: OperatorFactory) -> Operator:
+def map_(node: Map, factory: OperatorFactory) -> Operator:
     return stateless.Map(
         node.name,
-        shop.task,
+        factory.task,
         node.function,
-        traced(node, shop),
+        traced(node, factory),
         node.key_schema,
         node.schema,
         null_stays=node.null_stays,
@@ -79,53 +79,53 @@ def map_(node: Map, shop: OperatorFactory) -> Operator:
 
 
 @post_shuffle_of(MapValues)
-def map_values(node: MapValues, shop: OperatorFactory) -> Operator:
-    expr = traced(node, shop)
-    return stateless.MapValues(node.name, shop.task, node.function, expr, node.schema, null_stays=node.null_stays)
+def map_values(node: MapValues, factory: OperatorFactory) -> Operator:
+    expr = traced(node, factory)
+    return stateless.MapValues(node.name, factory.task, node.function, expr, node.schema, null_stays=node.null_stays)
 
 
 @post_shuffle_of(SelectKey)
-def select_key(node: SelectKey, shop: OperatorFactory) -> Operator:
-    return stateless.SelectKey(node.name, shop.task, node.function, traced(node, shop), node.key_schema)
+def select_key(node: SelectKey, factory: OperatorFactory) -> Operator:
+    return stateless.SelectKey(node.name, factory.task, node.function, traced(node, factory), node.key_schema)
 
 
 @post_shuffle_of(FlatMap)
-def flat_map(node: FlatMap, shop: OperatorFactory) -> Operator:
+def flat_map(node: FlatMap, factory: OperatorFactory) -> Operator:
     schemas = node.key_schema, node.schema
-    return stateless.FlatMap(node.name, shop.task, node.function, *schemas, values_only=False)
+    return stateless.FlatMap(node.name, factory.task, node.function, *schemas, values_only=False)
 
 
 @post_shuffle_of(Annotate)
-def annotate(node: Annotate, shop: OperatorFactory) -> Operator:
-    type_ = shop.step(node).value
+def annotate(node: Annotate, factory: OperatorFactory) -> Operator:
+    type_ = factory.step(node).value
     assert type_ is not None
-    return Annotated(node.name, shop.task, node.fields, type_, shop.spec.input_partitions)
+    return Annotated(node.name, factory.task, node.fields, type_, factory.spec.input_partitions)
 
 
 @post_shuffle_of(FlatMapValues)
-def flat_map_values(node: FlatMapValues, shop: OperatorFactory) -> Operator:
-    expr = traced(node, shop)
+def flat_map_values(node: FlatMapValues, factory: OperatorFactory) -> Operator:
+    expr = traced(node, factory)
     if expr is not None:
-        return stateless.Flatten(node.name, shop.task, node.function, expr)
-    return stateless.FlatMap(node.name, shop.task, node.function, None, node.schema, values_only=True)
+        return stateless.Flatten(node.name, factory.task, node.function, expr)
+    return stateless.FlatMap(node.name, factory.task, node.function, None, node.schema, values_only=True)
 
 
 @post_shuffle_of(Peek, Foreach)
-def action(node: Peek | Foreach, shop: OperatorFactory) -> Operator:
-    return stateless.Peek(node.name, shop.task, node.action)
+def action(node: Peek | Foreach, factory: OperatorFactory) -> Operator:
+    return stateless.Peek(node.name, factory.task, node.action)
 
 
 @post_shuffle_of(Merge)
-def merge(node: Merge, shop: OperatorFactory) -> Operator:
-    step = shop.step(node)
-    return stateless.Merge(node.name, shop.task, dynamic_key=step.key is None, dynamic_value=step.value is None)
+def merge(node: Merge, factory: OperatorFactory) -> Operator:
+    step = factory.step(node)
+    return stateless.Merge(node.name, factory.task, dynamic_key=step.key is None, dynamic_value=step.value is None)
 
 
 @pre_shuffle_of(Repartition)
-def exchange(node: Repartition, shop: OperatorFactory) -> Operator:
-    return Exchange(node.name, shop.task, shop.shuffle_writer, shop.level(node), shop.shards)
+def exchange(node: Repartition, factory: OperatorFactory) -> Operator:
+    return Exchange(node.name, factory.task, factory.shuffle_writer, factory.level(node), factory.shards)
 
 
 @post_shuffle_of(Repartition)
-def repartition(node: Repartition, shop: OperatorFactory) -> Operator:
-    return Receive(node.name, shop.task)
+def repartition(node: Repartition, factory: OperatorFactory) -> Operator:
+    return Receive(node.name, factory.task)

@@ -149,7 +149,7 @@ class CollectList(Bag):
 
 
 def identity(value: Any) -> bytes:
-    """Return the bytes that identify a value; one that cannot be a key, or is no number for JSON, is identified by
+    """Return the bytes that identify a value; one that cannot be a key, or is not a number for JSON, is identified by
     its text. The memory address is not used: the removed value is another object.
     """
     if isinstance(value, float) and not math.isfinite(value):

@@ -107,9 +107,9 @@ class GroupChanges(Operator):
         passed.home = pa.array([keys[row] for row in rows.tolist()], pa.binary())
         side = self._side(passed, report=False)
         there = np.flatnonzero(side.there)
-        nowhere = np.zeros(len(there), np.bool_)
+        absent = np.zeros(len(there), np.bool_)
         moved = replace(passed.take(there), key=pa.array([side.keys[row] for row in there.tolist()], pa.binary()))
-        moved.value = moved.before = blank(pick(side.values, there), nowhere)
+        moved.value = moved.before = blank(pick(side.values, there), absent)
         if len(there):
             self.emit(moved)
 

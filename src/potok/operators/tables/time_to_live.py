@@ -16,7 +16,7 @@ from potok.operators.core.call import plain, python_rows
 from potok.operators.core.chunk import Chunk, Column, concat, from_wire, in_order
 from potok.operators.core.dead_letters import InputPartition
 from potok.operators.core.operator import Operator, Task
-from potok.operators.core.ranks import ranks_of
+from potok.operators.core.processing_order import ranks_of
 from potok.operators.core.unserializable import data_records
 from potok.operators.exchange.shards import key_column
 from potok.operators.windows.expiry import NEVER

@@ -22,10 +22,9 @@ from potok.operators.exchange.shards import key_column
 from potok.operators.windows.expiry import index_of
 from potok.operators.windows.keyed_windows import Keeper, KeyedWindows, Revised
 from potok.operators.windows.lateness import EventWindow
-from potok.operators.windows.open_windows import open_table, spanned_keys, timers_of
 from potok.operators.windows.window_assigners import Bounds, Event
 from potok.operators.windows.window_fold import Failures, FrameFold
-from potok.operators.windows.windows import time_bytes, time_of
+from potok.operators.windows.windows import open_table, spanned_keys, time_bytes, time_of, timers_of
 from potok.state.session import StateSession
 from potok.topology.nodes import Session
 

@@ -74,8 +74,8 @@ class Expiry:
         low, high = bisect_left(written, first), bisect_left(written, stop)
         if values is None or low == high:
             return keys, before
-        anew = set(written[low:high])
-        rest = [row for row, key in enumerate(keys) if key not in anew]
+        rewritten = set(written[low:high])
+        rest = [row for row, key in enumerate(keys) if key not in rewritten]
         return [*(keys[row] for row in rest), *written[low:high]], np.concatenate([before[rest], values[low:high]])
 
     @property

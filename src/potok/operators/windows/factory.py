@@ -7,7 +7,7 @@ from potok.expressions.function import Function
 from potok.operators.core.function_usage import fields_read
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory
-from potok.operators.exchange.repartition_flagged import RepartitionFlagged
+from potok.operators.exchange.repartition import RepartitionFlagged
 from potok.operators.windows.event_windows import AccumulateWindows
 from potok.operators.windows.lateness import EventWindow
 from potok.operators.windows.pre_aggregate_sessions import PreAggregateSessions
@@ -19,46 +19,53 @@ CHECKED = ("sum", "fold", "reduce")
 """Kinds whose result may not fit the declared or traced type: a sum of 64 bits may overflow."""
 
 
-def repartition_to_windows(node: Aggregate, window: EventWindow, shop: OperatorFactory) -> Operator:
-    plan = shop.step(node).plan
+def repartition_to_windows(node: Aggregate, window: EventWindow, factory: OperatorFactory) -> Operator:
+    plan = factory.step(node).plan
     assert plan is not None
-    exchange = shop.shuffle_writer, shop.level(node), shop.shards
+    exchange = factory.shuffle_writer, factory.level(node), factory.shards
     if plan.native and isinstance(window, Session):
-        return PreAggregateSessions(node.name, shop.task, plan, window, *exchange)
+        return PreAggregateSessions(node.name, factory.task, plan, window, *exchange)
     kind, function = node.aggregation.kind, node.aggregation.function
     fields = fields_read(function.callable, function.arity - 2) if kind == "fold" and function is not None else None
     selector = (function, plan.selector) if function is not None and kind not in ("fold", "reduce") else None
     return RepartitionFlagged(
-        node.name, shop.task, window, *exchange, selector, fields, _marks(node, window, shop), valueless=kind == "count"
+        node.name,
+        factory.task,
+        window,
+        *exchange,
+        selector,
+        fields,
+        _marks(node, window, factory),
+        valueless=kind == "count",
     )
 
 
 def _marks(
-    node: Aggregate, window: EventWindow, shop: OperatorFactory
+    node: Aggregate, window: EventWindow, factory: OperatorFactory
 ) -> tuple[tuple[Function, Expr | None] | None, tuple[Function, Expr | None] | None]:
     if not isinstance(window, Session):
         return None, None
-    exprs = iter(shop.step(node).exprs)
+    exprs = iter(factory.step(node).exprs)
     opens = None if window.opens is None else (window.opens, next(exprs))
     closes = None if window.closes is None else (window.closes, next(exprs))
     return opens, closes
 
 
-def aggregate_windows(node: Aggregate, window: EventWindow, shop: OperatorFactory) -> Operator:
-    key_type, plan = shop.step(node.upstream).key, shop.step(node).plan
+def aggregate_windows(node: Aggregate, window: EventWindow, factory: OperatorFactory) -> Operator:
+    key_type, plan = factory.step(node.upstream).key, factory.step(node).plan
     assert plan is not None
     if plan.native and isinstance(window, Session):
-        return MergeSessions(node.name, shop.task, plan, window, key_type, shop.state, shop.clock(node))
+        return MergeSessions(node.name, factory.task, plan, window, key_type, factory.state, factory.clock(node))
     checked = node.aggregation.schema is not None or node.aggregation.kind in CHECKED
     return AccumulateWindows(
         node.name,
-        shop.task,
-        FrameFold(node.aggregation, plan.result if checked else None, shop.step(node.upstream).value),
+        factory.task,
+        FrameFold(node.aggregation, plan.result if checked else None, factory.step(node.upstream).value),
         window,
         key_type,
         plan.result,
-        shop.state,
-        shop.clock(node),
-        shop.spec.input_partitions,
+        factory.state,
+        factory.clock(node),
+        factory.spec.input_partitions,
         each_record=plan.each_record,
     )

@@ -99,9 +99,9 @@ class Keeper:
         failures: Failures = {}
         while not held.failed:
             # Unless a record was there before, any window may have changed.
-            anew = any(not event.fresh for event in failures)
+            recompute = any(not event.fresh for event in failures)
             frames = self._assigner.frames(events, held.closed_at)
-            cells, failed = self._folded(held, frames, key, anew=anew)
+            cells, failed = self._folded(held, frames, key, recompute=recompute)
             failures |= failed
             if not failed:
                 return frames, cells, failures
@@ -139,13 +139,13 @@ class Keeper:
         return frames, {frame.bounds: data for frame, data in zip(frames, cells, strict=True)}, failures
 
     def _folded(
-        self, held: KeyedWindows, frames: list[Frame], key: Any, *, anew: bool
+        self, held: KeyedWindows, frames: list[Frame], key: Any, *, recompute: bool
     ) -> tuple[dict[Bounds, bytes], Failures]:
         cells: dict[Bounds, bytes] = {}
         failures: Failures = {}
         for frame in frames:
             known = held.cells.get(frame.bounds)
-            if known is not None and not anew and not frame.fresh:
+            if known is not None and not recompute and not frame.fresh:
                 cells[frame.bounds] = known
                 continue
             cells[frame.bounds], failed = self._fold.fold(key, frame.events)

@@ -11,7 +11,6 @@ from potok.operators.cells.wake_index import WakeIndex
 from potok.operators.core.chunk import Column, Ints, from_ipc
 from potok.operators.core.operator import Operator, Task
 from potok.operators.windows.expiry import NEVER, index_of
-from potok.operators.windows.open_windows import open_table, spanned_keys, timers_of
 from potok.operators.windows.session_columns import (
     Mask,
     OpenCells,
@@ -22,7 +21,7 @@ from potok.operators.windows.session_columns import (
     joined,
     merged,
 )
-from potok.operators.windows.windows import time_bytes, times_of
+from potok.operators.windows.windows import open_table, spanned_keys, time_bytes, timers_of, times_of
 from potok.state.session import StateSession
 from potok.topology.aggregations import AggregatePlan
 from potok.topology.nodes import Session

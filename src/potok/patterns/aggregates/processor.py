@@ -175,7 +175,7 @@ class AggregateProcessor(Processor):
         self._forward(event, ctx)
 
     def _again(self, event: Event, own: bool, headers: Mapping[str, bytes], key: str, ctx: ProcessorContext) -> None:
-        """Fold an event of the topic anew, in the order in which it was first folded."""
+        """Fold an event of the topic again, in the order in which it was first folded."""
         memory, current = self._memory(), self._current()
         known = Versioned(*memory[_KNOWN]) if _OPEN in memory else current
         waiting = memory.get(_OPEN, [])

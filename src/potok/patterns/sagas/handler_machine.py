@@ -89,7 +89,7 @@ class HandlerMachine:
         if state in ENDED:
             raise ValueError(f"the saga is {state}")
         if action != "abort" and state != STUCK:
-            raise ValueError(f"the saga is {state}; only a stuck one can be told to {action}")
+            raise ValueError(f"the saga is {state}; only a stuck saga accepts {action}")
         note(instance, port, f"{action} by an operator")
         failed = instance.pop("failed_timers", [])
         if action == "abort":

@@ -144,7 +144,7 @@ class SagaMachine:
             self._abort_by_operator(instance, port)
             return
         if state != STUCK:
-            raise ValueError(f"the saga is {state}; only a stuck one can be told to {action}")
+            raise ValueError(f"the saga is {state}; only a stuck saga accepts {action}")
         note(instance, port, f"{action} by an operator")
         if "ending" in instance:
             self._end(instance, port, instance["ending"], emits=action == "retry")

@@ -16,8 +16,7 @@ from potok.errors import SchemaError
 from potok.records.conversion.convert import MisfitError, Reading
 from potok.records.conversion.fit import fit
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
-from potok.records.formats.scalar_text import cell_reader, cell_texts
-from potok.records.formats.text import decode_utf8
+from potok.records.formats.text import cell_reader, cell_texts, decode_utf8
 from potok.records.rows import column_of
 from potok.records.schemas.schema import Field, Schema
 

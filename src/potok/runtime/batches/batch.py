@@ -31,8 +31,8 @@ from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.progress import QueryMetrics, Totals
 from potok.state.entry import Entry, metadata_key_of
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
 from potok.state.output_history import OutputHistory
 from potok.topology.execution_plan import Plan
 from potok.topology.nodes import Aggregate, Deliver, Node, Session

@@ -175,7 +175,7 @@ class JointBatch:
             runner.deliver(attempt.spec, attempt.report)
             entry = runner.next_entry(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
             attempt.entry, attempt.metadata_keys = entry
-        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
+        except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it
             self._fail(attempt, error)
             return False
         return True
@@ -236,7 +236,7 @@ class JointBatch:
         self.committed[attempt.name], self.reports[attempt.name] = attempt.changed(), attempt.report
         try:
             attempt.runner.finish(attempt.spec, attempt.report)
-        except Exception as error:  # noqa: BLE001 - a sink may be anybody's function; told by the query's state
+        except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it
             self.failed[attempt.name] = error
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from potok.backends.state_url import FILE
 from potok.errors import SetupError
 from potok.log.broker import Broker
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.topology.execution_plan import Plan
 
 

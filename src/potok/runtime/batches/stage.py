@@ -18,7 +18,7 @@ from potok.operators.core.task_report import Report
 from potok.operators.core.wiring import Wiring
 from potok.operators.exchange.shuffle_writer import ShuffleBlock, ShuffleWriter
 from potok.operators.windows.expiry import windows_of
-from potok.operators.windows.open_windows import open_table
+from potok.operators.windows.windows import open_table
 from potok.runtime.batches.original import originals
 from potok.runtime.output.dead_letters import stage_dead_letters
 from potok.state.session import StateSession

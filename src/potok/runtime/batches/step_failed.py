@@ -10,8 +10,7 @@ from potok.errors import QueryError
 from potok.machine import MachineError, is_of_machine
 from potok.operators.core.operator import Operator
 from potok.runtime.batches.failure_cause import code_location, is_internal
-from potok.state.cell import REPAIR
-from potok.state.cell_mismatch import MISFIT
+from potok.state.cell import MISFIT, REPAIR
 
 
 class StepFailed(QueryError):

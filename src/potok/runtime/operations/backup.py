@@ -15,12 +15,12 @@ from potok.runtime.operations.reset_offsets import stopped
 from potok.runtime.queries.ledger import Ledger
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.snapshot import Committed, Snapshot, read_snapshot
-from potok.snapshots.state_location import beside, state_of
+from potok.snapshots.state_location import next_to_log, state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.backup import Manifest, check_file, read_shard, write_shard
 from potok.state.entry import Entry, metadata_key_of
 from potok.state.fence import Attempt
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.state.verify import Findings
 
 _COPIED = ("shape", "description", "tables")
@@ -95,7 +95,7 @@ def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = F
         for file in manifest.files:
             check_file(directory, file)
         old = state_of(broker, query).with_password()
-        where = Where.of(state).with_password() if state else beside(broker) if is_new else old.where
+        where = Where.of(state).with_password() if state else next_to_log(broker) if is_new else old.where
         new = StateLocation(where, query if is_new else next_name(query, old.name))
         remove_replaced(broker, query)
         _write(manifest, directory, new)

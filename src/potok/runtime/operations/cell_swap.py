@@ -12,7 +12,7 @@ from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
 from potok.snapshots.state_location import cells_key, encoded_location
 from potok.state.entry import Entry, metadata_key_of
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 
 
 def next_name(query: str, name: str) -> str:

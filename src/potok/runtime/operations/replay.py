@@ -54,7 +54,7 @@ class PrefixReserved(QueryError):
         )
 
 
-def beside(topology: Topology, prefix: str) -> Topology:
+def with_prefix(topology: Topology, prefix: str) -> Topology:
     """Return the same steps under another name, writing to other topics: a prefix is added to each.
 
     Deliveries to external sinks are left out, so that nothing is delivered twice. The fields they read are decoded
@@ -81,7 +81,7 @@ def start_replay(
         )
     if prefix.startswith(SHADOW):
         raise PrefixReserved(prefix)
-    copy = beside(topology, prefix)
+    copy = with_prefix(topology, prefix)
     if copy.name == topology.name:
         raise PrefixMissing(topology.name)
     # Also one that never reached its first batch: the replay would resume where that one started.

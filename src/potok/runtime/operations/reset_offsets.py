@@ -18,8 +18,8 @@ from potok.snapshots.layout import load_layouts
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.entry import metadata_key_of
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
 
 
 class StateInTheWay(QueryError):
@@ -91,7 +91,7 @@ def reset(
             state_of(broker, query).with_password().remove()
         # No other batch may reuse the number of one whose output may already be visible.
         sealed = entry.sealed(batch=entry.batch + 1)
-        ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.tick), **changes))
+        ledger.replace(replace(sealed, offsets=Offsets(topics, entry.offsets.empty_batches), **changes))
         return moves
 
 

@@ -19,7 +19,7 @@ from potok.runtime.queries.prepare import changes_of
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.fence import Attempt
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.state.session import TOMBSTONES
 from potok.topology.compare import StateDoesNotFit
 from potok.topology.graph import Topology

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from potok.errors import QueryError
 from potok.log.failpoint import failpoint
 from potok.runtime.batches.executor import ExecutorFactory
-from potok.runtime.operations.replay import SHADOW, beside
+from potok.runtime.operations.replay import SHADOW, with_prefix
 from potok.runtime.operations.reset_offsets import stopped
 from potok.runtime.planning.start_offsets import protect
 from potok.runtime.queries.prepare import prepare
@@ -24,7 +24,7 @@ from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.state_location import cells_key, cells_of, chosen_state
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.entry import Entry, metadata_key_of
-from potok.state.location import StateLocation
+from potok.state.open import StateLocation
 from potok.state.store import StateMissing
 from potok.topology.graph import Topology
 
@@ -64,7 +64,7 @@ class NotAShadow(QueryError):
 
 
 def shadow_of(topology: Topology) -> Topology:
-    return beside(topology, SHADOW)
+    return with_prefix(topology, SHADOW)
 
 
 def start_shadow(

@@ -85,7 +85,9 @@ class Planner:
         idle = frozenset(entry.offsets.idle | quiet)
         clocks = watermarks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
         if empty_batch_due(clocks, entry.next_ends) or self._timer_due(entry):
-            return replace(entry.offsets, tick=entry.offsets.tick + 1, idle=idle, at_ms=now_ms() + self.ahead_ms)
+            return replace(
+                entry.offsets, empty_batches=entry.offsets.empty_batches + 1, idle=idle, at_ms=now_ms() + self.ahead_ms
+            )
         return entry.offsets
 
     def _own_ends(self) -> Ends:

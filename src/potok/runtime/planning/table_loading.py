@@ -11,7 +11,7 @@ from potok.log.broker import Broker
 from potok.state.entry import metadata_key_of
 from potok.state.offsets import Ends, Offsets
 from potok.topology.graph import Topology
-from potok.topology.table_loading import waiting_topics
+from potok.topology.validate import waiting_topics
 
 Gates = Mapping[str, Ends]
 """For each topic that waits, the offsets that others must have been read to."""

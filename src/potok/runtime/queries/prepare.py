@@ -27,8 +27,8 @@ from potok.settings import Settings
 from potok.snapshots.layout import layouts_of
 from potok.snapshots.state_location import chosen_state, encoded_location
 from potok.state.entry import metadata_key_of
-from potok.state.location import StateLocation
 from potok.state.offsets import Offsets
+from potok.state.open import StateLocation
 from potok.state.store import StateMissing
 from potok.topology.compare import Change, StateDoesNotFit, compare, functions_of, shape_of
 from potok.topology.describe import description_of
@@ -194,7 +194,7 @@ def _begin(
     changes: dict[str, Any] = {
         "shards": plan.shards,
         "topic_ids": topic_ids,
-        "offsets": Offsets(positions, offsets.tick, offsets.idle),
+        "offsets": Offsets(positions, offsets.empty_batches, offsets.idle),
     }
     failpoint("epoch.before")
     # Before the first batch: if it is interrupted, it is read again, and must find the same records.

@@ -6,7 +6,7 @@ from typing import Any
 
 from potok.server.ksql.json_rows import schema_tree
 from potok.sql.catalog import Source, SourceColumn
-from potok.sql.functions.signatures import arguments_of
+from potok.sql.functions.result_types import arguments_of
 from potok.statements.database import Database, QueryInfo
 from potok.statements.inspect.sources import show_format
 from potok.statements.results import Row, Rows

@@ -87,8 +87,8 @@ def _key_field(name: str, values: list[TableColumn]) -> TableColumn:
         if column.field == name:
             return TableColumn(name, name, column.type, is_key=True)
     known = ", ".join(f'"{column.field}"' for column in values if column.field)
-    hint = f"its fields are {known}" if known else "leave key= out: a row is then told by the key of its record"
-    raise TopologyError(f'key= names "{name}", which is no field of the value', hint=hint)
+    hint = f"its fields are {known}" if known else "leave key= out: rows are then identified by the key of their record"
+    raise TopologyError(f'key= names "{name}", which is not a field of the value', hint=hint)
 
 
 def _renamed(column: TableColumn, renamed: Mapping[str, str]) -> TableColumn:
@@ -131,7 +131,7 @@ def key_texts(keys: list[Any]) -> Encoded:
     errors = dict(encoded.errors)
     for row, text in enumerate(mixed):
         if text is not None and not _is_text(text):
-            errors[row], mixed[row] = "the key is no text that can be written", None
+            errors[row], mixed[row] = "the key is not text that can be written", None
     return Encoded(pa.array(mixed, pa.string()), errors)
 
 

@@ -40,10 +40,10 @@ class PostgresTarget(SinkSpec):
     def check(self, types: Types, guarantee: Guarantee) -> None:
         need_extra("to_postgres", "postgres")
         if self.url.partition(":")[0] not in SCHEMES:
-            raise TopologyError("this is no PostgreSQL server", hint='write "postgresql://user@localhost/shop"')
+            raise TopologyError("this is not a PostgreSQL server", hint='write "postgresql://user@localhost/shop"')
         clear_url(self.url)
         if not all(self.table.split(".")) or self.table.count(".") > 1:
-            raise TopologyError(f'"{self.table}" is no table', hint='write "orders", or "shop.orders" with a schema')
+            raise TopologyError(f'"{self.table}" is not a table', hint='write "orders", or "shop.orders" with a schema')
         self.columns(types)
 
     def columns(self, types: Types) -> tuple[TableColumn, ...]:

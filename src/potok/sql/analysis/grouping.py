@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.sql.analysis.items import Item
 from potok.sql.analysis.scope import WINDOW_BOUNDS, Field, Rows, RowScope, resolve
 from potok.sql.catalog import Source, WindowShape
-from potok.sql.errors import Refused, TypeMistake
+from potok.sql.errors import Refused, SqlTypeError
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Scope, Typed
 from potok.sql.functions.aggregates.collections import collect_list, collect_set
@@ -165,12 +165,12 @@ def aggregated(call: ast.Call, scope: Scope, name: str) -> Aggregated:
     assert isinstance(function, AggregateFunction)
     for argument in call.arguments:
         _no_aggregate_in(
-            argument, "cannot stand in another aggregate", "aggregate in a table first, then aggregate that table"
+            argument, "is not allowed in another aggregate", "aggregate in a table first, then aggregate that table"
         )
     star = next((a for a in call.arguments if isinstance(a, ast.AnyRow) and a.source), None)
     if star is not None:
         hint = f"write {call.name}(*); a star behind a name is for the variables of MATCH_RECOGNIZE"
-        raise Refused(f"{show(star)} cannot stand here", hint=hint, location=star.at)
+        raise Refused(f"{show(star)} is not allowed here", hint=hint, location=star.at)
     # COUNT(*) counts rows, as COUNT of nothing does.
     given = [] if any(isinstance(a, ast.AnyRow) for a in call.arguments) else list(call.arguments)
     for overload in function.overloads:
@@ -180,7 +180,7 @@ def aggregated(call: ast.Call, scope: Scope, name: str) -> Aggregated:
             return Aggregated(call, tuple(arguments), how, name)
     types = ", ".join(type_name(check(a, scope).type) for a in given)
     ways = "; ".join(overload.signature for overload in function.overloads)
-    raise TypeMistake(f"{call.name}({types}) is not known", hint=f"write {ways}", location=call.at)
+    raise SqlTypeError(f"{call.name}({types}) is not known", hint=f"write {ways}", location=call.at)
 
 
 def _accepted(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS, Rows, RowScope, own_fields, resolve
-from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
+from potok.sql.errors import Refused, SqlTypeError, UnknownName, closest
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import Typed
 from potok.sql.syntax import ast
@@ -103,7 +103,7 @@ def _every_field(item: ast.EveryField, scope: RowScope) -> list[Item]:
     operand = check(item.operand, scope)
     if not pa.types.is_struct(operand.type):
         hint = "write ->* behind a STRUCT"
-        raise TypeMistake(f"{type_name(operand.type)} has no fields", hint=hint, location=item.at)
+        raise SqlTypeError(f"{type_name(operand.type)} has no fields", hint=hint, location=item.at)
     return [Item(field.name, ast.FieldOf(item.operand, field.name, at=item.at)) for field in operand.type]
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.sql.analysis.items import Item
-from potok.sql.errors import Refused, TypeMistake
+from potok.sql.errors import Refused, SqlTypeError
 from potok.sql.expressions.typed import Typed
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
@@ -44,7 +44,7 @@ def order_of(
             typed = checked(expression)
         if pa.types.is_nested(typed.type):
             hint = "order by one of its fields or items"
-            raise TypeMistake(f"{type_name(typed.type)} has no order", hint=hint, location=expression.at)
+            raise SqlTypeError(f"{type_name(typed.type)} has no order", hint=hint, location=expression.at)
         first = part.descending if part.nulls_first is None else part.nulls_first
         found.append(Order(typed, part.descending, first))
     return tuple(found)

@@ -42,8 +42,8 @@ def project(analysis: Analysis) -> Projection:
     rows = analysis.rows if analysis.grouping is None else grouped_rows(analysis.grouping, analysis.shape)
     found = _partitioned(analysis, checked) if analysis.partition_by else _under_own_key(analysis, rows, checked)
     if not found.values:
-        hint = "select a column besides the key, or copy the key: AS_VALUE(key)"
-        raise Refused("the result has no columns besides its key", hint=hint, location=analysis.query.at)
+        hint = "select a column other than the key, or copy the key: AS_VALUE(key)"
+        raise Refused("the result has no columns other than its key", hint=hint, location=analysis.query.at)
     return found
 
 

@@ -95,7 +95,7 @@ def _check_pulled(
         raise Refused(message, hint=hint, location=relation.at)
     for used in names_of(query) if source.is_table else ():
         if used.name in PSEUDO and used.name != ROWTIME and used.source == alias:
-            hint = "a row of a table is no single record; ask the stream that the table is made of"
+            hint = "a row of a table is not a single record; ask the stream that the table is made of"
             raise Refused(f"{used.name} is not known of the rows of a table", hint=hint, location=used.at)
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
+from potok.duration import days
+from potok.errors import TopologyError
 from potok.sql.analysis.form import Form, check_clauses
 from potok.sql.analysis.grouping import (
     Grouping,
@@ -21,24 +24,23 @@ from potok.sql.analysis.grouping import (
     check_kept,
     group,
 )
-from potok.sql.analysis.instants import with_instants
 from potok.sql.analysis.items import Item, Names, items_of
 from potok.sql.analysis.joins import JoinAnalysis, analyse_join
 from potok.sql.analysis.order import Order, order_of
 from potok.sql.analysis.relations import RelationAnalysis, relations_of
-from potok.sql.analysis.scope import Rows, RowScope
+from potok.sql.analysis.scope import ROWTIME, WINDOW_BOUNDS, Rows, RowScope
 from potok.sql.analysis.table_functions import items_of_lists, lists_of
-from potok.sql.analysis.windows import shape_of, window_of
 from potok.sql.catalog import Catalog, WindowShape
-from potok.sql.errors import Refused
+from potok.sql.errors import Refused, SqlTypeError
 from potok.sql.expressions.check import check
+from potok.sql.expressions.parse_text import parser
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.properties import NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
-from potok.sql.syntax.walk import walk
-from potok.sql.types import BOOLEAN
-from potok.topology.nodes import Window
+from potok.sql.syntax.walk import rewritten, walk
+from potok.sql.types import BOOLEAN, TIMESTAMP
+from potok.topology.nodes.windows import DEFAULT_RETENTION, Window, hopping, session, tumbling
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def _where(query: ast.Select, condition: ast.Expression, scope: RowScope, form: 
     inside = next(iter(aggregate_calls(replace(query, having=None), [Item("", condition)])), None)
     if inside is not None:
         hint = "filter groups with HAVING"
-        raise Refused(f"{show(inside)} cannot stand in WHERE", hint=hint, location=inside.at)
+        raise Refused(f"{show(inside)} is not allowed in WHERE", hint=hint, location=inside.at)
     if form is Form.PULL and scope.rows.is_table:
         _check_key_lists(condition, scope)
     return check(condition, scope, to=BOOLEAN)
@@ -168,7 +170,7 @@ def _grouped(found: Analysis, types: Mapping[str, pa.DataType], properties: Prop
     query, rows = found.query, found.rows
     if query.window is not None and rows.is_table:
         hint = "windows are over the records of a stream"
-        raise Refused("a table cannot be cut into windows", hint=hint, location=query.window.at)
+        raise Refused("a table cannot be divided into windows", hint=hint, location=query.window.at)
     ordered = [Item(f"ORDER {index}", part.expression) for index, part in enumerate(query.order_by)]
     grouping = group(query, [*found.items, *ordered], rows, types, properties)
     if found.form is not Form.PULL:
@@ -200,3 +202,66 @@ def is_group(item: Item, found: Analysis) -> bool:
     """Return whether an item is an expression of GROUP BY."""
     parts = [canonical(part, found.rows) for part in found.query.group_by]
     return canonical(item.expression, found.rows) in parts
+
+
+_TIMES = (ROWTIME, *WINDOW_BOUNDS)
+_COMPARED = ("=", "<>", "<", "<=", ">", ">=")
+
+
+def with_instants(query: ast.Select) -> ast.Select:
+    """Replace strings that WHERE compares with ROWTIME or window bounds by milliseconds."""
+    return query if query.where is None else replace(query, where=rewritten(query.where, _changed))
+
+
+def _changed(node: Any) -> Any:
+    match node:
+        case ast.Binary(op, left, right) if op in _COMPARED and (_is_time(left) or _is_time(right)):
+            return replace(node, left=_instant(left), right=_instant(right))
+        case ast.Between(operand, low, high) if _is_time(operand):
+            return replace(node, low=_instant(low), high=_instant(high))
+    return None
+
+
+def _is_time(node: ast.Expression) -> bool:
+    return isinstance(node, ast.Name) and node.name in _TIMES
+
+
+def _instant(node: ast.Expression) -> ast.Expression:
+    if not isinstance(node, ast.Literal) or not isinstance(node.value, str):
+        return node
+    try:
+        at = parser(TIMESTAMP)(node.value.strip())
+    except ValueError as error:
+        hint = "write a time such as '2024-05-26T23:59:58.123+0200', from the year on as far as you like"
+        raise SqlTypeError(f"'{node.value}' is not a valid time", hint=hint, location=node.at) from error
+    return replace(node, value=round(at.timestamp() * 1_000))
+
+
+DEFAULT_GRACE = days(1)
+"""The default grace, as in ksqlDB. It does not delay results, which late records update. EMIT FINAL waits for it, so
+its default is no grace, as in ksqlDB."""
+
+
+def shape_of(clause: ast.WindowClause) -> WindowShape:
+    return WindowShape(clause.kind, None if clause.kind == "SESSION" else clause.size_ms)
+
+
+def window_of(clause: ast.WindowClause, *, final: bool) -> Window:
+    least = clause.size_ms + (clause.grace_ms or 0)
+    if clause.retention_ms is not None and clause.retention_ms < least:
+        hint = f"write RETENTION {least} MILLISECONDS or more"
+        raise Refused("RETENTION is shorter than the window and its grace", hint=hint, location=clause.at)
+    grace = _ms(clause.grace_ms or 0) if final or clause.grace_ms is not None else DEFAULT_GRACE
+    retention = DEFAULT_RETENTION if clause.retention_ms is None else _ms(clause.retention_ms)
+    try:
+        if clause.kind == "TUMBLING":
+            return tumbling(_ms(clause.size_ms), grace=grace, retention=retention)
+        if clause.kind == "HOPPING":
+            return hopping(_ms(clause.size_ms), _ms(clause.advance_ms or 0), grace=grace, retention=retention)
+        return session(_ms(clause.size_ms), grace=grace, retention=retention)
+    except TopologyError as error:
+        raise Refused(error.message, hint=error.hint, location=clause.at) from error
+
+
+def _ms(count: int) -> str:
+    return f"{count} milliseconds"

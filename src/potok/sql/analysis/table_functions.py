@@ -40,7 +40,7 @@ def _list_of(call: ast.Call, scope: RowScope) -> Typed:
     inside = next((inner for a in call.arguments for inner in table_calls(a)), None)
     if inside is not None:
         hint = "write it in a query of its own first: CREATE STREAM ... AS SELECT"
-        raise Refused("a table function cannot stand in another one", hint=hint, location=inside.at)
+        raise Refused("a table function is not allowed in another one", hint=hint, location=inside.at)
     return check_table_function(call, scope)
 
 

@@ -8,7 +8,7 @@ from typing import Final, NoReturn
 
 import pyarrow as pa
 
-from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
+from potok.sql.errors import Refused, SqlTypeError, UnknownName, closest
 from potok.sql.expressions import nodes
 from potok.sql.expressions.checker import Checker
 from potok.sql.expressions.literals import coerced, fold, implied
@@ -53,11 +53,11 @@ def call(node: ast.Call, checker: Checker, _: pa.DataType | None) -> Typed:
         hint = closest(node.name, names) or "LIST FUNCTIONS shows all there are"
         raise UnknownName(f"there is no function {quoted(node.name)}", hint=hint, location=node.at)
     if isinstance(function, AggregateFunction):
-        hint = "it stands in the items or in HAVING of a query with GROUP BY, not inside of another aggregate"
-        raise Refused(f"the aggregate {node.name} cannot stand here", hint=hint, location=node.at)
+        hint = "it is allowed in the select list and in HAVING of a query with GROUP BY, not inside another aggregate"
+        raise Refused(f"the aggregate {node.name} is not allowed here", hint=hint, location=node.at)
     if isinstance(function, TableFunction):
-        hint = f"it stands alone in the items of a query: SELECT {node.name}(...) AS x"
-        raise Refused(f"the table function {node.name} cannot stand here", hint=hint, location=node.at)
+        hint = f"write it as an item of the select list: SELECT {node.name}(...) AS x"
+        raise Refused(f"the table function {node.name} is not allowed here", hint=hint, location=node.at)
     return resolved(node, function, checker)
 
 
@@ -163,7 +163,7 @@ def _lambda(node: ast.Lambda, types: Sequence[pa.DataType], checker: Checker) ->
         raise Refused(f"the parameter {quoted(reused[0])} is one already", hint=hint, location=node.at)
     if len(types) != len(node.parameters):
         message = f"the lambda has {len(node.parameters)} parameters, and is called with {len(types)}"
-        raise TypeMistake(message, hint="write (k, v) => ... for two", location=node.at)
+        raise SqlTypeError(message, hint="write (k, v) => ... for two", location=node.at)
     body = checker.inside(dict(zip(node.parameters, types, strict=True))).visit(node.body)
     return nodes.LambdaOf(body.type, node.parameters, body)
 
@@ -200,13 +200,13 @@ def _rank(type_: pa.DataType) -> int:
 def _refuse(node: ast.Call, function: ScalarFunction | TableFunction, arguments: Sequence[Typed | None]) -> NoReturn:
     given = ", ".join("lambda" if argument is None else type_name(argument.type) for argument in arguments)
     ways = "; ".join(overload.signature for overload in function.overloads)
-    raise TypeMistake(f"{node.name} does not take ({given})", hint=f"it can be called as {ways}", location=node.at)
+    raise SqlTypeError(f"{node.name} does not take ({given})", hint=f"it can be called as {ways}", location=node.at)
 
 
 def lambda_alone(node: ast.Lambda, checker: Checker, _: pa.DataType | None) -> Typed:  # noqa: ARG001 - a rule has all three
     hint = "lambdas are arguments: TRANSFORM(items, x => x + 1)"
-    raise Refused("a lambda cannot stand here", hint=hint, location=node.at)
+    raise Refused("a lambda is not allowed here", hint=hint, location=node.at)
 
 
 def any_row(node: ast.AnyRow, checker: Checker, _: pa.DataType | None) -> Typed:  # noqa: ARG001 - a rule has all three
-    raise Refused("* cannot stand here", hint="it is the argument of COUNT(*)", location=node.at)
+    raise Refused("* is not allowed here", hint="it is the argument of COUNT(*)", location=node.at)

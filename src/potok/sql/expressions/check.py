@@ -6,7 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from potok.sql.errors import TypeMistake
+from potok.sql.errors import SqlTypeError
 from potok.sql.expressions import calls, constructors, nodes, operators
 from potok.sql.expressions.casts import can_cast
 from potok.sql.expressions.checker import Checker, Rule
@@ -31,7 +31,7 @@ def check_table_function(call: ast.Call, scope: Scope) -> nodes.FunctionCall:
     """Check a call of a table function, which returns arrays."""
     function = function_named(call.name)
     if not isinstance(function, TableFunction):
-        raise TypeMistake(f"{call.name} is no table function", location=call.at)
+        raise SqlTypeError(f"{call.name} is not a table function", location=call.at)
     return calls.resolved(call, function, Checker(scope, _RULES))
 
 
@@ -55,7 +55,7 @@ def _case(node: ast.Case, checker: Checker, wanted: pa.DataType | None) -> Typed
     if type_ == NULL:
         if wanted is None:
             hint = "write CAST(NULL AS ...) in one of them"
-            raise TypeMistake("all results of the CASE are NULL, it has no type", hint=hint, location=node.at)
+            raise SqlTypeError("all results of the CASE are NULL, it has no type", hint=hint, location=node.at)
         return nodes.null(wanted)
     otherwise = found[len(conditions)] if node.otherwise is not None else nodes.null(type_)
     return nodes.Choice(type_, tuple(zip(conditions, found, strict=False)), otherwise)
@@ -77,7 +77,7 @@ def _cast(node: ast.Cast, checker: Checker, _: pa.DataType | None) -> Typed:
         return nodes.null(to)
     if not can_cast(operand.type, to):
         message = f"{operand} is {type_name(operand.type)}, which cannot be cast to {type_name(to)}"
-        raise TypeMistake(message, hint=_cast_hint(operand.type, to), location=node.at)
+        raise SqlTypeError(message, hint=_cast_hint(operand.type, to), location=node.at)
     return fold(nodes.CastTo(to, operand))
 
 

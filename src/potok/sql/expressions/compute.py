@@ -311,7 +311,7 @@ def overload_of(node: nodes.FunctionCall) -> Overload:
         return node.overload
     function = all_functions()[node.name]
     if not isinstance(function, ScalarFunction | TableFunction):
-        raise TypeError(f"{node.name} is no function of single records")
+        raise TypeError(f"{node.name} is not a scalar function")
     return function.overloads[node.number]
 
 

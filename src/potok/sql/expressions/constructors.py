@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from potok.sql.errors import TypeMistake, UnknownName, closest
+from potok.sql.errors import SqlTypeError, UnknownName, closest
 from potok.sql.expressions import nodes
 from potok.sql.expressions.checker import Checker
 from potok.sql.expressions.literals import implied
@@ -48,14 +48,14 @@ def _alike(
         found = [checker.visit(part, wanted) for part in parts]
         try:
             return [implied(part, wanted, at) for part, at in zip(found, parts, strict=True)]
-        except TypeMistake:
+        except SqlTypeError:
             pass
     if not parts:
-        raise TypeMistake(f"{what} of nothing has no type", hint="write at least one element", location=node.at)
+        raise SqlTypeError(f"{what} of nothing has no type", hint="write at least one element", location=node.at)
     items = unified(parts, checker, lax=True)
     if items[0].type == NULL:
         hint = f"write the type of one of them: {example}"
-        raise TypeMistake(f"{what} of NULL alone has no type", hint=hint, location=node.at)
+        raise SqlTypeError(f"{what} of NULL alone has no type", hint=hint, location=node.at)
     return items
 
 
@@ -64,13 +64,13 @@ def struct_of(node: ast.StructOf, checker: Checker, wanted: pa.DataType | None) 
     fields: dict[str, Typed] = {}
     for name, part in node.items:
         if name in fields:
-            raise TypeMistake(f"the field {quoted(name)} comes twice", location=part.at)
+            raise SqlTypeError(f"the field {quoted(name)} comes twice", location=part.at)
         value = checker.visit(part, known.get(name))
         if name in known and isinstance(value, nodes.Constant):
             value = implied(value, known[name], part)
         if value.type == NULL:
             hint = f"write CAST(NULL AS ...) with the type of {quoted(name)}"
-            raise TypeMistake(f"the field {quoted(name)} is NULL and has no type", hint=hint, location=part.at)
+            raise SqlTypeError(f"the field {quoted(name)} is NULL and has no type", hint=hint, location=part.at)
         fields[name] = value
     type_ = pa.struct([(name, value.type) for name, value in fields.items()])
     return nodes.MakeStruct(type_, tuple(fields.values()))
@@ -85,13 +85,13 @@ def subscript(node: ast.Subscript, checker: Checker, _: pa.DataType | None) -> T
         is_struct = pa.types.is_struct(operand.type)
         hint = f"fields are taken with ->: {operand}->NAME" if is_struct else "ARRAY and MAP have elements"
         message = f"{operand} is {type_name(operand.type)}, and has no element to take"
-        raise TypeMistake(message, hint=hint, location=node.operand.at)
+        raise SqlTypeError(message, hint=hint, location=node.operand.at)
     index = checker.visit(node.index)
     if index.type == NULL:
         index = nodes.null(INT)
     if index.type not in (INT, BIGINT):
         message = f"{index} is {type_name(index.type)}, and an array is counted in INTEGER"
-        raise TypeMistake(message, hint=f"write CAST({index} AS INT)", location=node.index.at)
+        raise SqlTypeError(message, hint=f"write CAST({index} AS INT)", location=node.index.at)
     return nodes.Item(operand.type.value_type, operand, index)
 
 
@@ -99,8 +99,8 @@ def field_of(node: ast.FieldOf, checker: Checker, _: pa.DataType | None) -> Type
     operand = checker.visit(node.operand)
     if not pa.types.is_struct(operand.type):
         is_map = pa.types.is_map(operand.type)
-        hint = f"write {operand}['{node.field}']" if is_map else "-> stands behind a STRUCT"
-        raise TypeMistake(
+        hint = f"write {operand}['{node.field}']" if is_map else "-> must follow a STRUCT"
+        raise SqlTypeError(
             f"{operand} is {type_name(operand.type)}, and has no fields", hint=hint, location=node.operand.at
         )
     names = [field.name for field in operand.type]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.sql.errors import TypeMistake
+from potok.sql.errors import SqlTypeError
 from potok.sql.expressions.casts import can_cast
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.nodes import Arithmetic, CastTo, Constant, MakeArray, MakeMap, MakeStruct, Negate
@@ -66,7 +66,7 @@ def _whole_type(value: int, node: ast.Node) -> pa.DataType:
     if -(2**63) <= value < 2**63:
         return BIGINT
     hint = f"write {value}.0 for a DECIMAL"
-    raise TypeMistake(f"{value} is too large for BIGINT", hint=hint, location=node.at)
+    raise SqlTypeError(f"{value} is too large for BIGINT", hint=hint, location=node.at)
 
 
 def _size(value: Decimal) -> tuple[int, int]:
@@ -80,7 +80,7 @@ def _decimal_type(value: Decimal, node: ast.Node) -> pa.DataType:
     precision, scale = _size(value)
     if precision > MAX_PRECISION:
         hint = f"a DECIMAL has {MAX_PRECISION} digits at most; write an exponent (1.5E0) for a DOUBLE"
-        raise TypeMistake(f"{value:f} has too many digits", hint=hint, location=node.at)
+        raise SqlTypeError(f"{value:f} has too many digits", hint=hint, location=node.at)
     return decimal(precision, scale)
 
 
@@ -118,7 +118,7 @@ def coerced(value: Constant, to: pa.DataType, *, lax: bool = False) -> Constant 
 
 def _parsed(text: str, to: pa.DataType) -> Constant:
     if to == BOOLEAN and not is_boolean(text):
-        raise ValueError(f"'{text}' is no BOOLEAN")
+        raise ValueError(f"'{text}' is not a valid BOOLEAN")
     found: Any = parser(to)(text.strip(BLANKS))
     if pa.types.is_decimal(to) and found != Decimal(text.strip(BLANKS)):
         raise ValueError(f"'{text}' has too many digits for {type_name(to)}")
@@ -132,14 +132,14 @@ def _exactly(value: Decimal, to: pa.DataType) -> Constant | None:
 
 
 def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
-    """Cast an expression implicitly; TypeMistake if that is not allowed."""
+    """Cast an expression implicitly; SqlTypeError if that is not allowed."""
     if expression.type == to:
         return expression
     if isinstance(expression, Constant):
         try:
             found = coerced(expression, to)
         except ValueError as error:
-            raise TypeMistake(str(error), location=node.at) from None
+            raise SqlTypeError(str(error), location=node.at) from None
         if found is not None:
             return found
     elif implicit(expression.type, to):
@@ -147,7 +147,7 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
     hint = f"write CAST({expression} AS {type_name(to)})"
     if not can_cast(expression.type, to):
         hint = "write a comparison" if to == BOOLEAN else f"give it something of type {type_name(to)}"
-    raise TypeMistake(
+    raise SqlTypeError(
         f"{expression} is {type_name(expression.type)}, and {type_name(to)} is asked for", hint=hint, location=node.at
     )
 
@@ -171,7 +171,7 @@ def numeric_type(text: str) -> pa.DataType | None:
 
 def meeting(target: pa.DataType, expression: Typed) -> pa.DataType | None:
     """Return the common type of the values so far and this one. Literals take the type of the others if possible: in a
-    list of numbers, '2' is a number. This includes literals inside of array, map and struct constructors."""
+    list of numbers, '2' is a number. This includes literals inside array, map and struct constructors."""
     if target == NULL:
         return expression.type
     match expression:
@@ -215,7 +215,7 @@ def as_target(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
             try:
                 found = coerced(expression, to, lax=True)
             except ValueError as error:
-                raise TypeMistake(str(error), location=node.at) from None
+                raise SqlTypeError(str(error), location=node.at) from None
             if found is not None:
                 return found
         case MakeArray(items=items) if pa.types.is_list(to):

@@ -102,7 +102,7 @@ def _rounded_to(to: pa.DataType) -> Callable[[float], Decimal]:
 
     def rounded(value: float) -> Decimal:
         if not np.isfinite(value):
-            raise ValueError(f"{value} is no {type_name(to)}")
+            raise ValueError(f"{value} is not a valid {type_name(to)}")
         return quantized(first.create_decimal_from_float(value), to)
 
     return rounded

@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from potok.sql.errors import TypeMistake
+from potok.sql.errors import SqlTypeError
 from potok.sql.expressions import nodes
 from potok.sql.expressions.checker import Checker
 from potok.sql.expressions.comparing import check_pattern
@@ -40,7 +40,7 @@ def unary(node: ast.Unary, checker: Checker, _: pa.DataType | None) -> Typed:
 def _refuse_sign(node: ast.Unary, operand: Typed) -> None:
     hint = f"write {node.op}CAST({operand} AS DOUBLE)" if operand.type == VARCHAR else ""
     message = f"{operand} is {type_name(operand.type)}, and '{node.op}' takes a number"
-    raise TypeMistake(message, hint=hint, location=node.operand.at)
+    raise SqlTypeError(message, hint=hint, location=node.operand.at)
 
 
 def truth(node: ast.Expression, checker: Checker) -> Typed:
@@ -50,7 +50,7 @@ def truth(node: ast.Expression, checker: Checker) -> Typed:
         return nodes.null(BOOLEAN)
     if found.type != BOOLEAN:
         hint = f"compare it with something: {found} <> 0" if is_number(found.type) else "write a comparison"
-        raise TypeMistake(
+        raise SqlTypeError(
             f"{found} is {type_name(found.type)}, and a BOOLEAN is asked for", hint=hint, location=node.at
         )
     return found
@@ -70,7 +70,7 @@ def _arithmetic(node: ast.Binary, left: Typed, right: Typed) -> Typed:
         return fold(nodes.Arithmetic(VARCHAR, "+", left, right))
     if not is_number(left.type) or not is_number(right.type):
         names = f"{type_name(left.type)} and {type_name(right.type)}"
-        raise TypeMistake(
+        raise SqlTypeError(
             f"'{node.op}' does not take {names}", hint=_arithmetic_hint(node.op, left, right), location=node.at
         )
     result = arithmetic_type(node.op, left.type, right.type)
@@ -108,7 +108,7 @@ def compared(op: str, left: Typed, right: Typed, node: ast.Node) -> tuple[Typed,
     if target is None:
         hint = _comparison_hint(op, left, right)
         names = f"{left} ({type_name(left.type)}) to {right} ({type_name(right.type)})"
-        raise TypeMistake(f"cannot compare {names} with {op}", hint=hint, location=node.at)
+        raise SqlTypeError(f"cannot compare {names} with {op}", hint=hint, location=node.at)
     return _cast_for_comparison(left, target, node), _cast_for_comparison(right, target, node)
 
 
@@ -120,7 +120,7 @@ def _compared_to_null(op: str, left: Typed, right: Typed, node: ast.Node) -> tup
         return implied(left, target, node), implied(right, target, node)
     other = right if left.type == NULL else left
     test = f"{other} IS {'NOT ' * (op == '<>')}NULL"
-    raise TypeMistake("a comparison with NULL is never true", hint=f"write {test}", location=node.at)
+    raise SqlTypeError("a comparison with NULL is never true", hint=f"write {test}", location=node.at)
 
 
 def _numbers(left: Typed, right: Typed) -> tuple[Typed, Typed]:
@@ -161,7 +161,7 @@ def _cast_for_comparison(part: Typed, to: pa.DataType, node: ast.Node) -> Typed:
         try:
             found = coerced(part, to)
         except ValueError as error:
-            raise TypeMistake(str(error), location=node.at) from None
+            raise SqlTypeError(str(error), location=node.at) from None
         if found is not None:
             return found
     return nodes.CastTo(to, part, contains=False)
@@ -189,13 +189,13 @@ def in_list(node: ast.In, checker: Checker, _: pa.DataType | None) -> Typed:
 def like(node: ast.Like, checker: Checker, _: pa.DataType | None) -> Typed:
     operand, pattern = (_text(part, checker) for part in (node.operand, node.pattern))
     if len(node.escape) > 1:
-        raise TypeMistake(f"ESCAPE takes one character, not '{node.escape}'", location=node.at)
+        raise SqlTypeError(f"ESCAPE takes one character, not '{node.escape}'", location=node.at)
     if isinstance(pattern, nodes.Constant) and pattern.value is not None:
         try:
             check_pattern(pattern.value, node.escape)
         except ValueError as error:
             hint = "write it twice for itself" if "escape" in str(error) else "write a shorter one"
-            raise TypeMistake(str(error), hint=hint, location=node.pattern.at) from None
+            raise SqlTypeError(str(error), hint=hint, location=node.pattern.at) from None
     return nodes.Matches(BOOLEAN, operand, pattern, node.escape, node.negated)
 
 
@@ -205,7 +205,7 @@ def _text(node: ast.Expression, checker: Checker) -> Typed:
         return nodes.null(VARCHAR)
     if found.type != VARCHAR:
         message = f"{found} is {type_name(found.type)}, and LIKE takes VARCHAR"
-        raise TypeMistake(message, hint=f"write CAST({found} AS VARCHAR)", location=node.at)
+        raise SqlTypeError(message, hint=f"write CAST({found} AS VARCHAR)", location=node.at)
     return found
 
 
@@ -220,7 +220,7 @@ def unified(
         both = meeting(target, expression) if lax else common([target, expression.type])
         if both is None:
             names = f"{expression} is {type_name(expression.type)}, and those before it are {type_name(target)}"
-            raise TypeMistake(names, hint=f"write CAST({expression} AS {type_name(target)})", location=part.at)
+            raise SqlTypeError(names, hint=f"write CAST({expression} AS {type_name(target)})", location=part.at)
         target = both
     cast = as_target if lax else implied
     return [cast(expression, target, part) for expression, part in zip(found, parts, strict=True)]

@@ -63,7 +63,7 @@ def parses(to: pa.DataType) -> bool:
 
 def _decimal(text: str, to: pa.DataType) -> Decimal:
     if not _NUMBER.fullmatch(text):
-        raise ValueError(f"'{text}' is no {type_name(to)}")
+        raise ValueError(f"'{text}' is not a valid {type_name(to)}")
     found = Decimal(text)
     if found.adjusted() > 80:
         raise ValueError(f"'{text}' does not fit into {type_name(to)}")
@@ -73,7 +73,7 @@ def _decimal(text: str, to: pa.DataType) -> Decimal:
 def _whole(bits: int, name: str) -> Callable[[str], int]:
     def parse(text: str) -> int:
         if not _WHOLE.fullmatch(text) or not -(2 ** (bits - 1)) <= (found := int(text)) < 2 ** (bits - 1):
-            raise ValueError(f"'{text}' is no {name}")
+            raise ValueError(f"'{text}' is not a valid {name}")
         return found
 
     return parse
@@ -81,7 +81,7 @@ def _whole(bits: int, name: str) -> Callable[[str], int]:
 
 def _double(text: str) -> float:
     if not _NUMBER.fullmatch(text) and text not in _NOT_FINITE:
-        raise ValueError(f"'{text}' is no DOUBLE")
+        raise ValueError(f"'{text}' is not a valid DOUBLE")
     return float(_NOT_FINITE.get(text, text))
 
 
@@ -100,14 +100,14 @@ def is_boolean(text: str) -> bool:
 def _date(text: str) -> date:
     found = _DATE.fullmatch(text)
     if not found:
-        raise ValueError(f"'{text}' is no DATE: write it as 2020-05-26")
+        raise ValueError(f"'{text}' is not a valid DATE: write it as 2020-05-26")
     return date(int(found[1]), int(found[2] or 1), int(found[3] or 1))
 
 
 def _time(text: str) -> time:
     found = _TIME.fullmatch(text)
     if not found:
-        raise ValueError(f"'{text}' is no TIME: write it as 13:34:20.123")
+        raise ValueError(f"'{text}' is not a valid TIME: write it as 13:34:20.123")
     return time(int(found[1]), int(found[2]), int(found[3] or 0), int((found[4] or "").ljust(3, "0")[:3]) * 1000)
 
 
@@ -120,7 +120,7 @@ def _timestamp(text: str) -> datetime:
     found, offset = _PARTIAL_TIME.fullmatch(clock), _ZONE.fullmatch(zone)
     if not found or (zone and not offset) or not _DATE.fullmatch(day):
         raise ValueError(
-            f"'{text}' is no TIMESTAMP: write it as 2020-05-26T23:59:58.000 or with a zone, ...58.000+0200"
+            f"'{text}' is not a valid TIMESTAMP: write it as 2020-05-26T23:59:58.000 or with a zone, ...58.000+0200"
         )
     moved = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0)) if offset else timedelta()
     hour, minute, second = (int(found[part] or 0) for part in (1, 2, 3))
@@ -135,7 +135,7 @@ def _bytes(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise ValueError(f"'{text}' is no BASE64 text") from None
+        raise ValueError(f"'{text}' is not BASE64 text") from None
 
 
 _PARSERS: Final[dict[pa.DataType, Callable[[str], Any]]] = {

@@ -14,7 +14,7 @@ _LEAST_SCALE = 6
 
 
 def implicit(from_: pa.DataType, to: pa.DataType) -> bool:
-    """Return whether an implicit cast exists: to a wider number, also inside of arrays, maps and structs."""
+    """Return whether an implicit cast exists: to a wider number, also inside arrays, maps and structs."""
     if widens(from_, to):
         return True
     if pa.types.is_list(from_) and pa.types.is_list(to):

@@ -265,7 +265,7 @@ def each_row(function: Callable[..., Any], *, nulls: bool = False) -> Compute:
                 values.append(function(*given))
             except (TimeIsOver, TooLarge):
                 raise
-            except Exception as error:  # noqa: BLE001 - noted, and told with the query
+            except Exception as error:  # noqa: BLE001 - recorded, and reported with the query
                 context.failures[row] = f"{type(error).__name__}: {error}"
                 values.append(None)
         return pa.array(values, result)

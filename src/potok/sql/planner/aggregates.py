@@ -117,7 +117,7 @@ class NoKey:
 
 @dataclass(frozen=True, slots=True)
 class PartColumn:
-    """What a part of an aggregate takes of each record: `spans` cut the columns of its arguments out."""
+    """What a part of an aggregate takes of each record: `spans` select the columns of its arguments."""
 
     part: Part
     arguments: tuple[Computed, ...]

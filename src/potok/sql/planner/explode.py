@@ -17,7 +17,7 @@ from potok.sql.expressions.typed import Typed
 from potok.sql.planner.column_positions import LocatedRows
 from potok.sql.planner.computing import expr_of, function_for
 from potok.sql.planner.graph import Graph
-from potok.sql.planner.join_sides import packed_name
+from potok.sql.planner.joins import packed_name
 from potok.sql.syntax import ast
 from potok.sql.syntax.text import show
 from potok.topology.nodes import FlatMapValues

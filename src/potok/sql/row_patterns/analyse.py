@@ -13,7 +13,7 @@ from potok.expressions.function import Function
 from potok.sql.analysis.form import Form
 from potok.sql.analysis.scope import PSEUDO, ROWTIME, Field, Rows, RowScope, resolve, rows_with, source_fields
 from potok.sql.catalog import Catalog, Source
-from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
+from potok.sql.errors import Refused, SqlTypeError, UnknownName, closest
 from potok.sql.expressions import nodes
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import Typed, columns_of
@@ -120,7 +120,9 @@ class _Analyser:
         present = next((c for c in calls_of(clause) if c.name in PRESENT and not c.arguments), None)
         if present is not None:
             hint = "use ROWTIME, or call it in the SELECT"
-            message = f"{present.name}() cannot stand in MATCH_RECOGNIZE: a match would depend on when it is processed"
+            message = (
+                f"{present.name}() is not allowed in MATCH_RECOGNIZE: a match would depend on when it is processed"
+            )
             raise Refused(message, hint=hint, location=present.at)
 
     def _partition_column(self, part: ast.Expression) -> Field:
@@ -148,7 +150,7 @@ class _Analyser:
             typed = check(item.expression, RowScope(self._rows, self._types))
             if pa.types.is_nested(typed.type):
                 hint = "order by one of its fields or items"
-                raise TypeMistake(f"{type_name(typed.type)} has no order", hint=hint, location=item.at)
+                raise SqlTypeError(f"{type_name(typed.type)} has no order", hint=hint, location=item.at)
             found.append((typed, item))
         return found
 

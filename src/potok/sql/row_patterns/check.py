@@ -23,14 +23,16 @@ def check_clauses(clause: ast.MatchRecognize, *, bounded: bool) -> None:
     excluded = node_of(clause.pattern, ast.PatternExclusion)
     if unmatched and excluded is not None:
         hint = "write ALL ROWS PER MATCH SHOW EMPTY MATCHES, or leave {- -} out"
-        message = "an exclusion cannot stand with WITH UNMATCHED ROWS: an excluded row is neither shown nor unmatched"
+        message = (
+            "an exclusion cannot be combined with WITH UNMATCHED ROWS: an excluded row is neither shown nor unmatched"
+        )
         raise Refused(message, hint=hint, location=excluded.at)
     if clause.timeouts and clause.within_ms is None:
         hint = "add WITHIN INTERVAL '10' MINUTE behind the pattern"
         raise Refused("SHOW TIMEOUT MATCHES needs WITHIN", hint=hint, location=clause.at)
     if clause.timeouts and unmatched:
         hint = "choose one of them: a row of a match whose time was over would be shown twice"
-        raise Refused("SHOW TIMEOUT MATCHES cannot stand with WITH UNMATCHED ROWS", hint=hint, location=clause.at)
+        raise Refused("SHOW TIMEOUT MATCHES cannot be combined with WITH UNMATCHED ROWS", hint=hint, location=clause.at)
 
 
 def check_pattern(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from potok.sql.analysis.grouping import aggregated, is_aggregate
 from potok.sql.analysis.scope import Rows, resolve
-from potok.sql.errors import Refused, TypeMistake, UnknownName, closest
+from potok.sql.errors import Refused, SqlTypeError, UnknownName, closest
 from potok.sql.expressions import nodes
 from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
@@ -86,11 +86,11 @@ class PatternScope:
         inner = call.arguments[0] if len(call.arguments) == 1 else None
         if not isinstance(inner, ast.Call) or not (inner.name in LOGICAL or is_aggregate(inner)):
             hint = f"write {call.name} FIRST(a.x), {call.name} LAST(a.x) or {call.name} before an aggregate"
-            raise Refused(f"{call.name} must stand before FIRST, LAST or an aggregate", hint=hint, location=call.at)
+            raise Refused(f"{call.name} must come before FIRST, LAST or an aggregate", hint=hint, location=call.at)
         final = call.name == "FINAL"
         if final and self.current:
             hint = "a condition sees the rows up to the current one: leave FINAL out"
-            raise Refused("FINAL cannot stand in DEFINE", hint=hint, location=call.at)
+            raise Refused("FINAL is not allowed in DEFINE", hint=hint, location=call.at)
         if inner.name in LOGICAL:
             return self._pick(self._navigation(inner, final=final), call)
         return self._add(self._aggregate(inner, final=final), call)
@@ -119,13 +119,13 @@ class PatternScope:
 
     def _refuse_final(self, call: ast.Call) -> Pick:
         hint = "a condition sees the rows up to the current one: leave FINAL out"
-        raise Refused("FINAL cannot stand in DEFINE", hint=hint, location=call.at)
+        raise Refused("FINAL is not allowed in DEFINE", hint=hint, location=call.at)
 
     def _offset(self, call: ast.Call) -> tuple[ast.Expression, int]:
         default = 1 if call.name in PHYSICAL else 0
         if not 1 <= len(call.arguments) <= 2:
             hint = f"write {call.name}(a.x) or {call.name}(a.x, 2)"
-            raise TypeMistake(f"{call.name} takes one or two arguments", hint=hint, location=call.at)
+            raise SqlTypeError(f"{call.name} takes one or two arguments", hint=hint, location=call.at)
         if len(call.arguments) == 1:
             return call.arguments[0], default
         second = call.arguments[1]
@@ -148,10 +148,10 @@ class PatternScope:
 
     def _match_number(self, call: ast.Call) -> Typed:
         if call.arguments:
-            raise TypeMistake("MATCH_NUMBER takes no arguments", hint="write MATCH_NUMBER()", location=call.at)
+            raise SqlTypeError("MATCH_NUMBER takes no arguments", hint="write MATCH_NUMBER()", location=call.at)
         if self.current:
             hint = "use it in MEASURES: a match has a number once those before it are complete"
-            raise Refused("MATCH_NUMBER cannot stand in DEFINE", hint=hint, location=call.at)
+            raise Refused("MATCH_NUMBER is not allowed in DEFINE", hint=hint, location=call.at)
         self.numbered = True
         return self._add(MatchNumber(BIGINT, None, False), call)
 
@@ -220,7 +220,7 @@ class _RowScope:
             return ColumnRef(VARCHAR, CLASSIFIER, shown="CLASSIFIER()")
         if call.name in (*PHYSICAL, *LOGICAL, *SEMANTICS, "MATCH_NUMBER"):
             hint = "PREV and NEXT may contain FIRST or LAST, and nothing else of this kind"
-            raise Refused(f"{call.name} cannot stand here", hint=hint, location=call.at)
+            raise Refused(f"{call.name} is not allowed here", hint=hint, location=call.at)
         return None
 
     def variables(self, node: ast.Node) -> frozenset[int] | None:

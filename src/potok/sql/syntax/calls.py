@@ -32,17 +32,17 @@ def call_or_name(cursor: Cursor, expression: Grammar) -> ast.Expression:
     if cursor.at_symbol("."):
         cursor.take()
         if cursor.at_symbol("*"):
-            raise cursor.mistake(f"{first.written}.* stands for all columns only right after SELECT or a comma")
+            raise cursor.error(f"{first.written}.* stands for all columns only right after SELECT or a comma")
         name = cursor.name("the name of a column")
         if cursor.at_symbol("."):
-            raise cursor.mistake("a column has at most one name before it", hint="fields of a struct are written a->b")
+            raise cursor.error("a column has at most one name before it", hint="fields of a struct are written a->b")
         return ast.Name(name, first.value, at=cursor.since(first))
     if cursor.peek().kind is Kind.STRING and first.kind is Kind.WORD:
         return _typed_text(cursor, first)
     if cursor.at_symbol("=>"):
-        raise cursor.mistake("a lambda can stand only inside of a call", hint="TRANSFORM(items, x => x + 1)")
+        raise cursor.error("a lambda is allowed only inside a call", hint="TRANSFORM(items, x => x + 1)")
     if not first.value:
-        raise cursor.mistake("a name cannot be empty", first)
+        raise cursor.error("a name cannot be empty", first)
     return ast.Name(first.value, at=cursor.since(first))
 
 
@@ -54,10 +54,10 @@ def _typed_text(cursor: Cursor, type_: Token) -> ast.Expression:
         except InvalidOperation:
             exact = Decimal("NaN")
         if not exact.is_finite() or len(exact.as_tuple().digits) > 38 or abs(exact.adjusted()) > 76:
-            raise cursor.mistake(f"'{text.value}' is no DECIMAL", text)
+            raise cursor.error(f"'{text.value}' is not a valid DECIMAL", text)
         return ast.Literal(exact, at=cursor.since(type_))
     if type_.value not in TYPED_TEXT:
-        raise cursor.mistake(
+        raise cursor.error(
             f"text cannot follow {type_.written}",
             text,
             hint="an operator, a comma or a keyword is missing between them",
@@ -83,14 +83,14 @@ def _call(cursor: Cursor, first: Token, expression: Grammar) -> ast.Expression:
         hint = (
             "write COUNT_DISTINCT(x)" if written == "COUNT" else f"{written} has no form that looks at distinct values"
         )
-        raise cursor.mistake("DISTINCT cannot stand inside of a call", hint=hint)
+        raise cursor.error("DISTINCT is not allowed inside a call", hint=hint)
     elif not cursor.at_symbol(")"):
         arguments.append(_argument(cursor, expression))
         while cursor.accept_symbol(","):
             arguments.append(_argument(cursor, expression))
     cursor.close(opening, ")")
     if cursor.at("OVER"):
-        raise cursor.mistake("windows of SQL (OVER) are not in the language", hint="write WINDOW ... GROUP BY")
+        raise cursor.error("windows of SQL (OVER) are not supported", hint="write WINDOW ... GROUP BY")
     return ast.Call(first.value.upper(), tuple(arguments), at=cursor.since(first))
 
 
@@ -108,7 +108,7 @@ def _argument(cursor: Cursor, expression: Grammar) -> ast.Expression:
         cursor.expect_symbol(")")
     cursor.expect_symbol("=>")
     if len(set(names)) < len(names):
-        raise cursor.mistake("two parameters of a lambda have the same name", first)
+        raise cursor.error("two parameters of a lambda have the same name", first)
     body = expression(cursor)
     return ast.Lambda(tuple(names), body, at=cursor.since(first))
 
@@ -136,7 +136,7 @@ def constructor(cursor: Cursor, expression: Grammar) -> ast.Expression:
     names = [name for name, _ in fields]
     for name, times in Counter(names).items():
         if times > 1:
-            raise cursor.mistake(f'the struct has two fields "{name}"', first)
+            raise cursor.error(f'the struct has two fields "{name}"', first)
     return ast.StructOf(tuple(fields), at=cursor.since(first))
 
 

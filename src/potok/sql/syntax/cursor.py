@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from potok.sql.errors import SourceLocation, SyntaxMistake, similar
+from potok.sql.errors import SourceLocation, SqlSyntaxError, similar
 from potok.sql.syntax.tokens import Kind, Source, Token
 from potok.sql.syntax.words import RESERVED, UNLIKELY_NAMES
 
@@ -96,7 +96,7 @@ class Cursor:
         if not self.accept_symbol(","):
             return False
         if len(items) >= MOST_COLUMNS:
-            raise self.mistake(f"there are more than {MOST_COLUMNS:,} here", hint="split them over several statements")
+            raise self.error(f"there are more than {MOST_COLUMNS:,} here", hint="split them over several statements")
         return True
 
     def expect_symbol(self, symbol: str, *, hint: str = "") -> Token:
@@ -123,7 +123,7 @@ class Cursor:
             likely = token.kind is Kind.WORD and token.value not in UNLIKELY_NAMES
             raise self.expected(what, hint=hint if likely else "")
         if not token.value:
-            raise self.mistake("a name cannot be empty", token)
+            raise self.error("a name cannot be empty", token)
         return self.take().value
 
     def string(self, what: str) -> str:
@@ -145,7 +145,7 @@ class Cursor:
         """Guard a recursive rule; return whether it is the outermost call."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
-            raise self.mistake(
+            raise self.error(
                 f"this is nested more than {MAX_DEPTH} deep", hint="compute a part of it in a stream of its own"
             )
         yield self._depth == 1
@@ -156,20 +156,20 @@ class Cursor:
         last = self.previous or first
         return self.source.location(first.start, max(first.end, last.end))
 
-    def mistake(self, message: str, token: Token | None = None, *, hint: str = "") -> SyntaxMistake:
+    def error(self, message: str, token: Token | None = None, *, hint: str = "") -> SqlSyntaxError:
         token = token or self.peek()
-        return SyntaxMistake(message, hint=hint, location=self.source.location(token.start, token.end))
+        return SqlSyntaxError(message, hint=hint, location=self.source.location(token.start, token.end))
 
-    def expected(self, what: str, *, near: tuple[str, ...] = (), hint: str = "") -> SyntaxMistake:
+    def expected(self, what: str, *, near: tuple[str, ...] = (), hint: str = "") -> SqlSyntaxError:
         """Return an error that says what was expected; with `near` words, suggest one that is misspelled here or just
         before."""
         token = self.peek()
         if token.kind is Kind.SYMBOL and token.value in PATTERN_SYMBOLS and not self._has_pattern():
-            return self.mistake(f"{token.written} means nothing here", token)
+            return self.error(f"{token.written} means nothing here", token)
         if not hint and near:
             hint = self._misspelt(near)
         found = "but nothing follows" if token.kind is Kind.END else f"found {token.written}"
-        return self.mistake(f"expected {what}, {found}", token, hint=hint)
+        return self.error(f"expected {what}, {found}", token, hint=hint)
 
     def _has_pattern(self) -> bool:
         return any(token.value == "MATCH_RECOGNIZE" for token in self._tokens)
@@ -197,7 +197,7 @@ def whole_number(cursor: Cursor, token: Token, *, negative: bool = False) -> int
     digits = token.value.lstrip("0") or "0"
     value = int(digits) if len(digits) < 20 else 1 << 64
     if value > (1 << 63) - (not negative):
-        raise cursor.mistake("this number is too large for BIGINT", token, hint="write it with a decimal point")
+        raise cursor.error("this number is too large for BIGINT", token, hint="write it with a decimal point")
     return -value if negative else value
 
 

@@ -9,7 +9,7 @@ from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import CONSTANTS, expression, number
 from potok.sql.syntax.queries import query
 from potok.sql.syntax.tokens import Kind, Token
-from potok.sql.syntax.type_grammar import type_name
+from potok.sql.syntax.type_names import type_name
 
 CONNECTORS = "a program in Python has sources, listeners and sinks for that"
 
@@ -23,7 +23,7 @@ def create(cursor: Cursor) -> ast.Statement:
         return _create_type(cursor, first)
     read_only = cursor.accept("SOURCE")
     if cursor.at("CONNECTOR") or cursor.at("SINK", "CONNECTOR"):
-        raise cursor.mistake("connectors are not in the language", hint=CONNECTORS)
+        raise cursor.error("connectors are not supported", hint=CONNECTORS)
     what = ("STREAM", "TABLE") if or_replace or read_only else ("STREAM", "TABLE", "TYPE")
     is_table = cursor.one_of(*what) == "TABLE"
     if_not_exists = _if_not_exists(cursor)
@@ -45,17 +45,15 @@ def create(cursor: Cursor) -> ast.Statement:
 
 def _refuse_columns(cursor: Cursor, columns: tuple[ast.ColumnDefinition, ...], read_only: bool) -> None:
     if columns:
-        raise cursor.mistake(
-            "columns and AS SELECT cannot stand together", hint="name columns in the query: SELECT a AS b"
-        )
+        raise cursor.error("columns and AS SELECT cannot be combined", hint="name columns in the query: SELECT a AS b")
     if read_only:
-        raise cursor.mistake("CREATE SOURCE cannot have a query", hint="remove SOURCE")
+        raise cursor.error("CREATE SOURCE cannot have a query", hint="remove SOURCE")
 
 
 def _if_not_exists(cursor: Cursor) -> bool:
     """IF may also be a name; it starts the clause only together with the words that follow."""
     if cursor.at("IF", "EXISTS"):
-        raise cursor.mistake("CREATE takes IF NOT EXISTS")
+        raise cursor.error("CREATE takes IF NOT EXISTS")
     if not cursor.at("IF", "NOT"):
         return False
     cursor.expect("IF", "NOT", "EXISTS")
@@ -64,7 +62,7 @@ def _if_not_exists(cursor: Cursor) -> bool:
 
 def _if_exists(cursor: Cursor) -> bool:
     if cursor.at("IF", "NOT"):
-        raise cursor.mistake("DROP takes IF EXISTS")
+        raise cursor.error("DROP takes IF EXISTS")
     return cursor.accept("IF", "EXISTS")
 
 
@@ -81,7 +79,7 @@ def _columns(cursor: Cursor) -> tuple[ast.ColumnDefinition, ...]:
     columns = [_column(cursor)]
     while cursor.another(columns):
         if cursor.at_symbol(")"):
-            raise cursor.mistake("a column is missing after the comma", hint="remove the comma")
+            raise cursor.error("a column is missing after the comma", hint="remove the comma")
         columns.append(_column(cursor))
     cursor.expect_symbol(")")
     return tuple(columns)
@@ -118,7 +116,7 @@ def properties(cursor: Cursor) -> ast.Properties:
         token = cursor.peek()
         name = cursor.take().value if token.kind is Kind.STRING else cursor.name("the name of a property")
         if any(name.upper() == other.name for other in found):
-            raise cursor.mistake(f"{name.upper()} is given twice", token, hint="leave one of them out")
+            raise cursor.error(f"{name.upper()} is given twice", token, hint="leave one of them out")
         cursor.expect_symbol("=")
         first = cursor.peek()
         value = _constant(cursor)
@@ -144,7 +142,7 @@ def _constant(cursor: Cursor) -> bool | int | Decimal | float | str | None:
 def alter(cursor: Cursor) -> ast.Statement:
     first = cursor.expect("ALTER")
     if cursor.at("SYSTEM"):
-        raise cursor.mistake("ALTER SYSTEM is not in the language", hint="SET 'name' = 'value' sets a property")
+        raise cursor.error("ALTER SYSTEM is not supported", hint="SET 'name' = 'value' sets a property")
     is_table = cursor.one_of("STREAM", "TABLE") == "TABLE"
     name = cursor.name("the name of a stream or table")
     columns = [_added(cursor)]
@@ -155,7 +153,7 @@ def alter(cursor: Cursor) -> ast.Statement:
 
 def _added(cursor: Cursor) -> ast.ColumnDefinition:
     if cursor.at("DROP") or cursor.at("RENAME"):
-        raise cursor.mistake("columns can be added only", hint="ALTER STREAM s ADD COLUMN c INT")
+        raise cursor.error("columns can be added only", hint="ALTER STREAM s ADD COLUMN c INT")
     cursor.expect("ADD")
     if cursor.at("COLUMN") and cursor.at_name(ahead=2):
         cursor.take()
@@ -167,14 +165,14 @@ def _added(cursor: Cursor) -> ast.ColumnDefinition:
 def drop(cursor: Cursor) -> ast.Statement:
     first = cursor.expect("DROP")
     if cursor.at("CONNECTOR"):
-        raise cursor.mistake("connectors are not in the language", hint=CONNECTORS)
+        raise cursor.error("connectors are not supported", hint=CONNECTORS)
     kind = cursor.one_of("STREAM", "TABLE", "TYPE")
     if_exists = _if_exists(cursor)
     name = cursor.name(f"the name of a {kind.lower()}")
     delete_topic = False
     if cursor.at("DELETE"):
         if kind == "TYPE":
-            raise cursor.mistake("a type has no topic")
+            raise cursor.error("a type has no topic")
         cursor.expect("DELETE", "TOPIC")
         delete_topic = True
     return ast.Drop(kind, name, if_exists, delete_topic, at=cursor.since(first))
@@ -215,7 +213,7 @@ def _values(cursor: Cursor, columns: list[str]) -> tuple[ast.Expression, ...]:
         values.append(expression(cursor))
     cursor.close(opening, ")")
     if columns and len(columns) != len(values):
-        raise cursor.mistake(f"{_count(len(columns), 'column')}, but {_count(len(values), 'value')}", opening)
+        raise cursor.error(f"{_count(len(columns), 'column')}, but {_count(len(values), 'value')}", opening)
     if cursor.at_symbol(","):
-        raise cursor.mistake("INSERT writes one record", hint="write one INSERT for each of them")
+        raise cursor.error("INSERT writes one record", hint="write one INSERT for each of them")
     return tuple(values)

@@ -1,7 +1,7 @@
 """The grammar of expressions.
 
 From loose to tight: OR, AND, NOT, one predicate (`=`, IS NULL, BETWEEN, IN, LIKE), `||`, `+ -`, `* / %`, a sign, then
-what follows a value: `[..]` and `->`. Predicates do not chain: `a = b = c` is no expression, as in ksqlDB.
+what follows a value: `[..]` and `->`. Predicates do not chain: `a = b = c` is not an expression, as in ksqlDB.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from potok.sql.syntax import ast
 from potok.sql.syntax.calls import call_or_name, constructor
 from potok.sql.syntax.cursor import Cursor, whole_number
 from potok.sql.syntax.tokens import NUMBERS, Kind, Token
-from potok.sql.syntax.type_grammar import type_name
+from potok.sql.syntax.type_names import type_name
 from potok.sql.syntax.walk import parts_of
 from potok.sql.syntax.words import CONSTRUCTORS
 
@@ -33,7 +33,7 @@ def expression(cursor: Cursor) -> ast.Expression:
     with cursor.deeper() as outermost:
         found = _boolean(cursor)
     if outermost and levels(found) > MAX_LEVELS:
-        raise cursor.mistake(
+        raise cursor.error(
             f"this expression has more than {MAX_LEVELS} levels",
             first,
             hint="write IN (...) for many comparisons, or compute a part of it in a stream of its own",
@@ -79,7 +79,7 @@ def _predicate(cursor: Cursor) -> ast.Expression:
         compared = ast.Binary(token.value, left, value(cursor), at=cursor.since(first))
         after = cursor.peek()
         if after.kind is Kind.SYMBOL and after.value in COMPARISONS:
-            raise cursor.mistake("comparisons do not chain", hint="write a = b AND b = c")
+            raise cursor.error("comparisons do not chain", hint="write a = b AND b = c")
         return compared
     if cursor.accept("IS"):
         return _is(cursor, first, left)
@@ -112,7 +112,7 @@ def _is(cursor: Cursor, first: Token, left: ast.Expression) -> ast.Expression:
 def _in_list(cursor: Cursor) -> tuple[ast.Expression, ...]:
     opening = cursor.expect_symbol("(")
     if cursor.at("SELECT"):
-        raise cursor.mistake("a query cannot stand in IN (...)", hint="join the two, or list the values")
+        raise cursor.error("a query is not allowed in IN (...)", hint="join the two, or list the values")
     items = [expression(cursor)]
     while cursor.accept_symbol(","):
         items.append(expression(cursor))
@@ -127,7 +127,7 @@ def _like(cursor: Cursor, first: Token, left: ast.Expression, negated: bool) -> 
         token = cursor.peek()
         escape = cursor.string("a character in quotes")
         if len(escape) != 1:
-            raise cursor.mistake("ESCAPE takes exactly one character", token)
+            raise cursor.error("ESCAPE takes exactly one character", token)
     return ast.Like(left, pattern, escape, negated, at=cursor.since(first))
 
 
@@ -202,7 +202,7 @@ CONSTANTS: dict[str, bool | None] = {"NULL": None, "TRUE": True, "FALSE": False}
 
 def _no_value(cursor: Cursor) -> Exception:
     if cursor.at_symbol("*"):
-        return cursor.mistake("* stands for all columns only in SELECT *, and for all records only in COUNT(*)")
+        return cursor.error("* stands for all columns only in SELECT *, and for all records only in COUNT(*)")
     if cursor.peek().kind is Kind.WORD:
         cursor.name("a value")
     return cursor.expected("a value")
@@ -211,10 +211,10 @@ def _no_value(cursor: Cursor) -> Exception:
 def _parenthesized(cursor: Cursor) -> ast.Expression:
     opening = cursor.take()
     if cursor.at("SELECT"):
-        raise cursor.mistake("a query cannot stand inside of an expression", hint="create a table of it, and join that")
+        raise cursor.error("a query is not allowed inside an expression", hint="create a table of it, and join that")
     found = expression(cursor)
     if cursor.at_symbol(","):
-        raise cursor.mistake("a list cannot stand here", hint="write ARRAY[a, b] or STRUCT(x := a, y := b)")
+        raise cursor.error("a list is not allowed here", hint="write ARRAY[a, b] or STRUCT(x := a, y := b)")
     cursor.close(opening, ")")
     return found
 
@@ -258,9 +258,9 @@ def number(cursor: Cursor) -> int | Decimal | float:
     if token.kind is Kind.FLOAT:
         found = float(token.value)
         if math.isinf(found):
-            raise cursor.mistake("this number is too large for DOUBLE", token)
+            raise cursor.error("this number is too large for DOUBLE", token)
         return -found if negative else found
     if sum(char.isdigit() for char in token.value) > MAX_DIGITS:
-        raise cursor.mistake(f"a DECIMAL has at most {MAX_DIGITS} digits", token, hint="write it as a DOUBLE: 1.5e0")
+        raise cursor.error(f"a DECIMAL has at most {MAX_DIGITS} digits", token, hint="write it as a DOUBLE: 1.5e0")
     exact = Decimal(token.value)
     return exact.copy_negate() if negative else exact

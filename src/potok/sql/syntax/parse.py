@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from potok.sql.errors import SqlError, SyntaxMistake, similar
+from potok.sql.errors import SqlError, SqlSyntaxError, similar
 from potok.sql.syntax import ast
 from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression
@@ -84,7 +84,7 @@ def parse_expression(text: str) -> ast.Expression:
         cursor = Cursor(source, expand(source, scan(source), Variables()))
         found = expression(cursor)
         if not cursor.done:
-            raise cursor.mistake(f"the expression should end here, found {cursor.peek().written}")
+            raise cursor.error(f"the expression should end here, found {cursor.peek().written}")
         return found
 
     return _located(text, parse)
@@ -94,8 +94,8 @@ def is_complete(text: str) -> bool:
     """Return whether a text ends with `;` outside of quotes and comments; if not, the prompt waits for more."""
     try:
         tokens = scan(Source(text))
-    except SyntaxMistake as mistake:
-        return "never closed" not in mistake.message and text.rstrip().endswith(";")
+    except SqlSyntaxError as error:
+        return "never closed" not in error.message and text.rstrip().endswith(";")
     return len(tokens) > 1 and tokens[-2].written == ";"
 
 
@@ -124,9 +124,9 @@ def _split(tokens: list[Token]) -> list[list[Token]]:
     return statements
 
 
-def _unfinished(source: Source, end: Token) -> SyntaxMistake:
+def _unfinished(source: Source, end: Token) -> SqlSyntaxError:
     location = source.location(end.start, end.end)
-    return SyntaxMistake("the statement is not finished", hint="end it with ;", location=location)
+    return SqlSyntaxError("the statement is not finished", hint="end it with ;", location=location)
 
 
 def _finished(source: Source, tokens: list[Token], variables: Variables) -> ast.Parsed:

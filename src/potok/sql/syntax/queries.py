@@ -52,12 +52,12 @@ def query(cursor: Cursor) -> ast.Select:
 
 def _items(cursor: Cursor) -> tuple[ast.SelectItem | ast.Everything | ast.EveryField, ...]:
     if cursor.at("DISTINCT"):
-        raise cursor.mistake("SELECT DISTINCT is not in the language", hint="group by the columns: GROUP BY a, b")
+        raise cursor.error("SELECT DISTINCT is not supported", hint="group by the columns: GROUP BY a, b")
     fields = cursor.holds("->", "*")
     items = [_item(cursor, fields)]
     while cursor.another(items):
         if cursor.at("FROM"):
-            raise cursor.mistake("a column is missing between the comma and FROM", hint="remove the comma")
+            raise cursor.error("a column is missing between the comma and FROM", hint="remove the comma")
         items.append(_item(cursor, fields))
     return tuple(items)
 
@@ -79,7 +79,7 @@ def _item(cursor: Cursor, fields: bool) -> ast.SelectItem | ast.Everything | ast
     if cursor.accept("AS") or cursor.at_name():
         alias = cursor.name("a name for the column")
     elif cursor.at_symbol("->"):
-        raise cursor.mistake("->* must follow a single struct", hint="put what stands before it in parentheses")
+        raise cursor.error("->* must follow a single struct", hint="put the expression before it in parentheses")
     return ast.SelectItem(found, alias, at=cursor.since(first))
 
 
@@ -109,12 +109,12 @@ def _every_field(cursor: Cursor) -> ast.EveryField | None:
 def _relation(cursor: Cursor) -> ast.Relation:
     first = cursor.peek()
     if cursor.at_symbol("("):
-        raise cursor.mistake(
-            "a query cannot stand in FROM", hint="CREATE STREAM or TABLE ... AS SELECT first, then select from that"
+        raise cursor.error(
+            "a query is not allowed in FROM", hint="CREATE STREAM or TABLE ... AS SELECT first, then select from that"
         )
     name = cursor.name("the name of a stream or table")
     if cursor.at_symbol("."):
-        raise cursor.mistake(
+        raise cursor.error(
             "streams and tables have no schema before their name", hint=f"write {cursor.peek(1).written}"
         )
     as_of = _as_of(cursor)
@@ -173,7 +173,7 @@ def _at_pair(cursor: Cursor, ahead: int = 0) -> bool:
 def _joins(cursor: Cursor) -> tuple[ast.Join, ...]:
     joins: list[ast.Join] = []
     if cursor.at_symbol(","):
-        raise cursor.mistake("FROM takes one stream or table", hint="join the others: FROM a JOIN b ON a.id = b.id")
+        raise cursor.error("FROM takes one stream or table", hint="join the others: FROM a JOIN b ON a.id = b.id")
     while True:
         first = cursor.peek()
         kind = _join_kind(cursor)
@@ -185,13 +185,13 @@ def _joins(cursor: Cursor) -> tuple[ast.Join, ...]:
             raise cursor.expected("ON and a condition", near=("ON", "WITHIN"))
         condition = expression(cursor)
         if cursor.at("WITHIN"):
-            raise cursor.mistake("WITHIN must stand before ON", hint="JOIN b WITHIN 1 HOUR ON a.id = b.id")
+            raise cursor.error("WITHIN must come before ON", hint="JOIN b WITHIN 1 HOUR ON a.id = b.id")
         joins.append(ast.Join(kind, relation, condition, apart, at=cursor.since(first)))
 
 
 def _join_kind(cursor: Cursor) -> ast.JoinKind | None:
     if any(cursor.at(*words) for words in FOREIGN[:2]):
-        raise cursor.mistake("only INNER, LEFT, RIGHT and FULL joins are in the language")
+        raise cursor.error("only INNER, LEFT, RIGHT and FULL joins are in the language")
     if cursor.accept("JOIN"):
         return ast.JoinKind.INNER
     for kind in ast.JoinKind:
@@ -208,9 +208,7 @@ def _nothing_late(cursor: Cursor) -> None:
     for clause in CLAUSES:
         if cursor.at(*clause.split()):
             order = ", ".join(CLAUSES)
-            raise cursor.mistake(f"{clause} stands too late, or twice", hint=f"the order is {order}")
+            raise cursor.error(f"{clause} is out of order or repeated", hint=f"the order is {order}")
     for words in FOREIGN[2:]:
         if cursor.at(*words):
-            raise cursor.mistake(
-                f"{words[0]} is not in the language", hint="INSERT INTO ... SELECT adds a second query"
-            )
+            raise cursor.error(f"{words[0]} is not supported", hint="INSERT INTO ... SELECT adds a second query")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from potok.sql.errors import SyntaxMistake
+from potok.sql.errors import SqlSyntaxError
 from potok.sql.syntax import ast
 from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression
@@ -62,11 +62,11 @@ def match_recognize(cursor: Cursor) -> ast.MatchRecognize:
     )
 
 
-def _late(cursor: Cursor, opening: Token) -> SyntaxMistake:
+def _late(cursor: Cursor, opening: Token) -> SqlSyntaxError:
     clauses = ("PARTITION", "ORDER", "MEASURES", "ONE", "ALL", "AFTER", "PATTERN", "WITHIN", "SUBSET", "DEFINE")
     for word in clauses:
         if cursor.at(word):
-            return cursor.mistake(f"{word} stands too late, or twice", hint=f"the order is {ORDER}")
+            return cursor.error(f"{word} is out of order or repeated", hint=f"the order is {ORDER}")
     location = cursor.source.location(opening.start, opening.end)
     hint = f"it closes the ( at line {location.line}, column {location.column}"
     return cursor.expected("a comma or )", hint=hint)
@@ -166,7 +166,7 @@ def _choice(cursor: Cursor) -> ast.RowPattern:
         while cursor.accept_symbol("|"):
             options.append(_sequence(cursor))
         if cursor.at_symbol("||"):
-            raise cursor.mistake("|| is for text", hint="write a | b for one of two, or a | () | b")
+            raise cursor.error("|| is for text", hint="write a | b for one of two, or a | () | b")
     return options[0] if len(options) == 1 else ast.PatternChoice(tuple(options), at=cursor.since(first))
 
 
@@ -185,12 +185,12 @@ def _quantified(cursor: Cursor) -> ast.RowPattern:
     if not any(map(cursor.at_symbol, _QUANTIFIERS)):
         return part
     if isinstance(part, ast.PatternAnchor):
-        raise cursor.mistake(f"{part.symbol} cannot be repeated", hint=f"remove the {token.written}")
+        raise cursor.error(f"{part.symbol} cannot be repeated", hint=f"remove the {token.written}")
     cursor.take()
     least, most = _SIMPLE[token.value] if token.value in _SIMPLE else _bounds(cursor, token)
     reluctant = cursor.accept_symbol("?")
     if any(map(cursor.at_symbol, _QUANTIFIERS)):
-        raise cursor.mistake("a quantifier cannot follow another", hint="put the first one in parentheses: (a+){2}")
+        raise cursor.error("a quantifier cannot follow another", hint="put the first one in parentheses: (a+){2}")
     return ast.PatternRepeat(part, least, most, reluctant, at=cursor.since(first))
 
 
@@ -204,10 +204,10 @@ def _bounds(cursor: Cursor, opening: Token) -> tuple[int, int | None]:
     cursor.expect_symbol("}", hint=hint)
     most = high if comma else low
     if most is not None and (most == 0 or most < (low or 0)):
-        raise cursor.mistake("this number of times cannot match", opening, hint=hint)
+        raise cursor.error("this number of times cannot match", opening, hint=hint)
     if max(low or 0, most or 0) > MOST_TIMES:
         limit = f"a number of times is at most {MOST_TIMES:,}"
-        raise cursor.mistake(limit, opening, hint="count in a condition: DEFINE a AS COUNT(a.*) <= 5000")
+        raise cursor.error(limit, opening, hint="count in a condition: DEFINE a AS COUNT(a.*) <= 5000")
     return low or 0, most
 
 
@@ -241,5 +241,5 @@ def _permute(cursor: Cursor) -> ast.RowPattern:
         options.append(_choice(cursor))
     cursor.close(opening, ")")
     if not 2 <= len(options) <= MOST_PERMUTED:
-        raise cursor.mistake(f"PERMUTE takes two to {MOST_PERMUTED} patterns", first, hint="write PERMUTE(a, b, c)")
+        raise cursor.error(f"PERMUTE takes two to {MOST_PERMUTED} patterns", first, hint="write PERMUTE(a, b, c)")
     return ast.PatternPermute(tuple(options), at=cursor.since(first))

@@ -57,7 +57,7 @@ def _steering(statement: ast.Statement) -> str:
             absent = "" if exists else "NOT EXISTS"
             timeout = "" if timeout_ms is None else f"TIMEOUT {show_duration(timeout_ms)}"
             return _words("ASSERT", absent, "TOPIC", quoted_text(topic), _with(properties), timeout)
-    raise TypeError(f"{type(statement).__name__} is no statement")
+    raise TypeError(f"{type(statement).__name__} is not a statement")
 
 
 def _create(statement: ast.CreateSource | ast.CreateAs) -> str:

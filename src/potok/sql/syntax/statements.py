@@ -34,9 +34,9 @@ def statement(cursor: Cursor) -> ast.Statement:
     grammar = GRAMMARS.get(token.value) if token.kind is Kind.WORD else None
     if grammar is None:
         if token.kind is Kind.END:
-            raise cursor.mistake("there is no statement here")
+            raise cursor.error("there is no statement here")
         hint = misspelt(token.value, STATEMENTS) or f"statements begin with {', '.join(STATEMENTS)}"
-        raise cursor.mistake(f"no statement begins with {token.written}", token, hint=hint)
+        raise cursor.error(f"no statement begins with {token.written}", token, hint=hint)
     found = grammar(cursor)
     if not cursor.done:
         raise _too_much(cursor)
@@ -47,16 +47,16 @@ def _too_much(cursor: Cursor) -> Exception:
     token = cursor.peek()
     if token.kind is Kind.WORD and token.value in STATEMENTS and token.value not in ("SET", "RUN", "LIST"):
         previous = cursor.previous or token
-        return cursor.mistake(
+        return cursor.error(
             "the statement does not end before the next one", previous, hint=f"write ; between it and {token.written}"
         )
     if cursor.at_symbol("->") and cursor.at_symbol("*", 1):
-        return cursor.mistake("->* stands for all fields only in SELECT")
+        return cursor.error("->* stands for all fields only in SELECT")
     before = cursor.previous
     hint = cursor.expected("", near=CONTINUING).hint
     if before is not None and before.kind is Kind.WORD and (before.value, "BY") in CLAUSE_PAIRS:
         hint = f"write {before.value} BY"
-    return cursor.mistake(f"the statement should end here, found {token.written}", token, hint=hint)
+    return cursor.error(f"the statement should end here, found {token.written}", token, hint=hint)
 
 
 def _select(cursor: Cursor) -> ast.Statement:
@@ -68,7 +68,7 @@ def _show(cursor: Cursor) -> ast.Statement:
     first = cursor.take()
     for word in ("CONNECTORS", "CONNECTOR", "SOURCE", "SINK"):
         if cursor.at(word):
-            raise cursor.mistake("connectors are not in the language")
+            raise cursor.error("connectors are not supported")
     everything = cursor.accept("ALL")
     what = cursor.one_of("TOPICS") if everything else cursor.one_of(*SHOWN)
     extended = what in EXTENDABLE and cursor.accept("EXTENDED")
@@ -81,12 +81,12 @@ def _describe(cursor: Cursor) -> ast.Statement:
         cursor.take()
         return ast.Describe(cursor.name("the name of a function").upper(), "FUNCTION", at=cursor.since(first))
     if cursor.at("CONNECTOR") and cursor.at_name(ahead=1):
-        raise cursor.mistake("connectors are not in the language")
+        raise cursor.error("connectors are not supported")
     if cursor.at("STREAMS") or cursor.at("TABLES"):
         kind = cursor.take().value
         return ast.Describe("", kind, cursor.accept("EXTENDED"), at=cursor.since(first))
     if cursor.at("EXTENDED") and cursor.at_name(ahead=1):
-        raise cursor.mistake("EXTENDED stands behind the name", hint=f"DESCRIBE {cursor.peek(1).written} EXTENDED")
+        raise cursor.error("EXTENDED must follow the name", hint=f"DESCRIBE {cursor.peek(1).written} EXTENDED")
     name = cursor.name("the name of a stream or table")
     return ast.Describe(name, "", cursor.accept("EXTENDED"), at=cursor.since(first))
 
@@ -127,12 +127,12 @@ def _topic(cursor: Cursor) -> str:
         found = token.written if token.kind is Kind.WORD else name
     if cursor.at_symbol("-") or cursor.at_symbol("."):
         whole = re.match(r"[\w.-]+", cursor.source.text[token.start :])
-        raise cursor.mistake(
-            "a topic with this character in its name must stand in quotes",
+        raise cursor.error(
+            "a topic with this character in its name must be quoted",
             hint=f"write '{whole.group()}'" if whole else "",
         )
     if not found:
-        raise cursor.mistake("the name of a topic cannot be empty", token)
+        raise cursor.error("the name of a topic cannot be empty", token)
     return found
 
 
@@ -163,7 +163,7 @@ def _define(cursor: Cursor) -> ast.Statement:
         raise cursor.expected("the name of a variable")
     if token.written[0].isdigit():
         hint = f"write _{token.written}"
-        raise cursor.mistake(f"the name of a variable cannot start with a digit: {token.written}", token, hint=hint)
+        raise cursor.error(f"the name of a variable cannot start with a digit: {token.written}", token, hint=hint)
     name = cursor.take().written
     if first.value == "UNDEFINE":
         return ast.Define(name, None, at=cursor.since(first))
@@ -183,7 +183,7 @@ def _assert(cursor: Cursor) -> ast.Statement:
         cursor.expect("NOT", "EXISTS")
     for word in ("SCHEMA", "STREAM", "TABLE", "VALUES", "NULL"):
         if cursor.at(word):
-            raise cursor.mistake(f"ASSERT {word} is not in the language", hint="ASSERT TOPIC is")
+            raise cursor.error(f"ASSERT {word} is not supported", hint="ASSERT TOPIC is")
     cursor.expect("TOPIC")
     topic = _topic(cursor)
     given = properties(cursor) if cursor.accept("WITH") else ()

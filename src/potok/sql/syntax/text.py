@@ -113,7 +113,7 @@ def _primary(node: ast.Expression) -> str:
             return f"{quoted(source)}.*" if source else "*"
         case ast.Call(name, arguments):
             return f"{quoted(name)}({listed(arguments)})"
-    raise TypeError(f"{type(node).__name__} is no expression")
+    raise TypeError(f"{type(node).__name__} is not an expression")
 
 
 def _case(node: ast.Case) -> str:

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from enum import Enum
 
-from potok.sql.errors import SourceLocation, SyntaxMistake
+from potok.sql.errors import SourceLocation, SqlSyntaxError
 
 MOST_TOKENS = 100_000
 """Limit for one script: each token becomes several objects of some hundred bytes."""
@@ -98,7 +98,7 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
         raise too_long(source, MOST_TEXT)
     half = None if text.isascii() else _HALF.search(text)
     if half is not None:
-        raise SyntaxMistake(
+        raise SqlSyntaxError(
             f"U+{ord(half[0]):04X} is half of a character",
             hint="write the whole character; the script must be UTF-8",
             location=source.location(*half.span()),
@@ -115,7 +115,7 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
             raise _starts_with_digit(source, match)
         tokens.append(_token(Kind.WORD if group == "NAME" else Kind[group], match))
         if bounded and len(tokens) > MOST_TOKENS:
-            raise SyntaxMistake(
+            raise SqlSyntaxError(
                 f"the script has more than {MOST_TOKENS:,} tokens",
                 hint="send its statements in several parts",
                 location=source.location(*match.span()),
@@ -125,11 +125,11 @@ def scan(source: Source, *, bounded: bool = False) -> list[Token]:
     return tokens
 
 
-def too_long(source: Source, at: int) -> SyntaxMistake:
+def too_long(source: Source, at: int) -> SqlSyntaxError:
     """A script that is too large, by itself or with its variables."""
     hint = "send its statements in several parts, or shorter values"
     location = source.location(min(at, len(source.text)), min(at, len(source.text)) + 1)
-    return SyntaxMistake(
+    return SqlSyntaxError(
         f"the script has more than {MOST_TEXT >> 20} MB after variables are substituted", hint=hint, location=location
     )
 
@@ -148,33 +148,33 @@ def _token(kind: Kind, match: re.Match[str]) -> Token:
     return Token(kind, value, written, match.start(), match.end())
 
 
-def _starts_with_digit(source: Source, match: re.Match[str]) -> SyntaxMistake:
+def _starts_with_digit(source: Source, match: re.Match[str]) -> SqlSyntaxError:
     written = match.group()
     number = re.match(r"[0-9]+", written)
     rest = written[number.end() :] if number else ""
     hint = f"write `{written}` in backticks if it is a name"
     if number and rest.isalpha():
         hint += f", or a space between {number.group()} and {rest}"
-    return SyntaxMistake(
+    return SqlSyntaxError(
         f"{written} is neither a number nor a name", hint=hint, location=source.location(*match.span())
     )
 
 
-def _unreadable(source: Source, at: int) -> SyntaxMistake:
+def _unreadable(source: Source, at: int) -> SqlSyntaxError:
     text = source.text
     for opening, what in _UNCLOSED.items():
         if text.startswith(opening, at):
             closing = _CLOSING.get(opening, opening)
-            return SyntaxMistake(
+            return SqlSyntaxError(
                 f"this {what} is never closed", hint=f"end it with {closing}", location=source.location(at, len(text))
             )
     if text.startswith("${", at):
-        return SyntaxMistake(
-            "this is no variable",
+        return SqlSyntaxError(
+            "this is not a variable",
             hint="write ${name}: a letter or _, then letters, digits and _",
             location=source.location(at, at + 2),
         )
     char = text[at]
     hint = "write names with other letters than A to Z in backticks" if char.isalpha() else ""
     shown = char if char.isprintable() else f"U+{ord(char):04X}"
-    return SyntaxMistake(f"{shown} means nothing here", hint=hint, location=source.location(at, at + 1))
+    return SqlSyntaxError(f"{shown} means nothing here", hint=hint, location=source.location(at, at + 1))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from potok.sql.errors import SyntaxMistake, UnknownName, closest
+from potok.sql.errors import SqlSyntaxError, UnknownName, closest
 from potok.sql.syntax.tokens import MOST_TEXT, NUMBERS, Kind, Source, Token, scan, too_long
 from potok.sql.syntax.words import RESERVED
 
@@ -83,11 +83,11 @@ def _meaning(source: Source, token: Token, value: str) -> list[Token]:
     """Parse a value: one name or one literal, with an optional sign."""
     try:
         tokens = scan(Source(value))[:-1]
-    except SyntaxMistake:
+    except SqlSyntaxError:
         tokens = []
     signed = len(tokens) == 2 and tokens[0].value == "-" and tokens[1].kind in NUMBERS
     if not signed and not (len(tokens) == 1 and tokens[0].kind not in (Kind.SYMBOL, Kind.VARIABLE)):
-        raise SyntaxMistake(
+        raise SqlSyntaxError(
             f'{token.written} is "{value}", which is neither a name nor a value',
             hint=f"write '{token.written}' where a text is meant, or DEFINE it with its quotes: '''text'''",
             location=source.location(token.start, token.end),

@@ -24,9 +24,9 @@ def duration(cursor: Cursor, *, zero: bool = True) -> int:
         raise cursor.expected(either(names), near=tuple(UNITS))
     cursor.take()
     if not number and not zero:
-        raise cursor.mistake("this duration must be longer than nothing", token)
+        raise cursor.error("this duration must be longer than nothing", token)
     if number * UNITS[unit.value] > MAX_MS:
-        raise cursor.mistake("this duration is too long", token)
+        raise cursor.error("this duration is too long", token)
     return number * UNITS[unit.value]
 
 
@@ -40,14 +40,14 @@ def interval(cursor: Cursor) -> int:
     text = cursor.string("a whole number in quotes").strip()
     unit = cursor.peek()
     if not (text.isascii() and text.isdigit()) or len(text) > 18:
-        raise cursor.mistake(f"'{text}' is not a whole number", token, hint="write INTERVAL '10' MINUTE")
+        raise cursor.error(f"'{text}' is not a whole number", token, hint="write INTERVAL '10' MINUTE")
     if unit.kind is not Kind.WORD or unit.value not in UNITS:
         raise cursor.expected(either(tuple(UNIT_MS)), near=tuple(UNITS))
     cursor.take()
     found = int(text) * UNITS[unit.value]
     if not 0 < found <= MAX_MS:
         location = "longer than nothing" if not found else "shorter"
-        raise cursor.mistake(f"this interval must be {location}", first, hint="write INTERVAL '10' MINUTE")
+        raise cursor.error(f"this interval must be {location}", first, hint="write INTERVAL '10' MINUTE")
     return found
 
 
@@ -85,7 +85,7 @@ def _limits(cursor: Cursor) -> tuple[int | None, int | None]:
         else:
             raise cursor.expected("RETENTION or GRACE PERIOD", near=("RETENTION", "GRACE"))
         if twice:
-            raise cursor.mistake(f"{token.value} is given twice", token)
+            raise cursor.error(f"{token.value} is given twice", token)
     return retention, grace
 
 

@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.clock import now_ms
+from potok.log.broker import Broker
+from potok.snapshots.row_reader import RowReader
 from potok.snapshots.snapshot import Snapshot, read_snapshots
-from potok.snapshots.tables import committed
+from potok.snapshots.tables import Tables, committed
+from potok.snapshots.versions import check_retained
 from potok.sql.analysis.joins import JoinAnalysis
 from potok.sql.analysis.order import Order
 from potok.sql.analysis.relations import RelationAnalysis
@@ -20,6 +23,7 @@ from potok.sql.analysis.scope import Field
 from potok.sql.budget import allowance, check_time, reserve, reserve_taken, settle
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
+from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
 from potok.sql.properties import RANGE_SCANS, TABLE_SCANS, Properties
@@ -27,7 +31,7 @@ from potok.sql.syntax import ast
 from potok.sql.types import quoted
 from potok.statements.catalog.remote_queries import unprocessed_records
 from potok.statements.database import Database
-from potok.statements.frames import Frame, python_rows, retained, stacked
+from potok.statements.frames import Frame, python_rows, retained, stacked, table_frame
 from potok.statements.prepared import Prepared, prepared_for
 from potok.statements.pull.allowed_values import Allowed
 from potok.statements.pull.groups import group_frame
@@ -35,7 +39,6 @@ from potok.statements.pull.joins import join_frames
 from potok.statements.pull.plan import PullPlan, plan_pull
 from potok.statements.pull.row_selection import FEW, partners_key
 from potok.statements.pull.tables import Access, access_of, table_frames
-from potok.statements.pull.versions import as_of_ms, version_frame
 from potok.statements.records import RecordReader
 from potok.statements.results import Rows
 
@@ -254,3 +257,31 @@ def _ordered(frame: Frame, order: Sequence[Order], context: Context) -> Frame:
         )
         indexes = indexes.take(found)
     return frame.take(indexes)
+
+
+def as_of_ms(instant: Typed, context: Context) -> int:
+    found = compute(instant, {}, 1, context)
+    if pa.types.is_timestamp(found.type):
+        found = pa.compute.divide(found.cast(pa.int64()), 1_000)
+    value = found[0].as_py()
+    if value is None:
+        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'")
+    return int(value)
+
+
+def version_frame(
+    broker: Broker,
+    relation: RelationAnalysis,
+    reader: RowReader,
+    snapshot: Snapshot,
+    access: Access,
+    instant_ms: int,
+    wanted: frozenset[str],
+) -> Frame:
+    """Return the rows that a table had at a point in time, for some keys or all."""
+    layout, source = reader.layout, relation.source
+    if not layout.history_ms:
+        hint = "leave AS OF out; only versioned tables keep a history"
+        raise Refused(f"table {quoted(source.name)} is not versioned", hint=hint, location=relation.relation.at)
+    check_retained(layout, Tables(broker, source.table_of).clock_ms(layout.table), instant_ms)
+    return table_frame(reader.as_of(snapshot, instant_ms, access.keys), source, relation.alias, wanted)

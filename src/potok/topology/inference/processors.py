@@ -1,11 +1,23 @@
-"""Inference for processors."""
+"""Inference for processors and agents."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from potok.topology.inference.step import Step, arrow_of, infer_step
-from potok.topology.nodes import AggregateRoot, Channel, Ordered, Process, Saga, StoreTable
+import pyarrow as pa
+
+from potok.topology.inference.step import Step, arrow_of, infer_step, windowed_key
+from potok.topology.nodes import (
+    Agents,
+    AgentSends,
+    AgentTable,
+    AggregateRoot,
+    Channel,
+    Ordered,
+    Process,
+    Saga,
+    StoreTable,
+)
 
 
 @infer_step.register(Process)
@@ -43,3 +55,21 @@ def _store_table(node: StoreTable, ups: list[Step]) -> Step:  # noqa: ARG001
 def _ordered(node: Ordered, ups: list[Step]) -> Step:  # noqa: ARG001
     up = ups[0]
     return Step(up.key, up.value, sharded=True, topics=up.topics)
+
+
+@infer_step.register
+def _agents(node: Agents, ups: list[Step]) -> Step:
+    topics = frozenset[str]().union(*(up.topics for up in ups))
+    return Step(None, None, (None,), f"agents run as Python; {node.detail}", rekeyed=True, topics=topics)
+
+
+@infer_step.register
+def _agent_table(node: AgentTable, ups: list[Step]) -> Step:
+    key = windowed_key(node.upstream.agent_group.tables[node.index].key_type, node.window)
+    sharded = node.upstream.agent_group.spread and node.window is None
+    return Step(key, None, rekeyed=True, sharded=sharded, window=node.window, topics=ups[0].topics)
+
+
+@infer_step.register
+def _agent_sends(node: AgentSends, ups: list[Step]) -> Step:  # noqa: ARG001
+    return Step(pa.binary(), pa.binary(), rekeyed=True, topics=ups[0].topics)

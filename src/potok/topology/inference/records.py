@@ -11,9 +11,8 @@ from potok.errors import TopologyError
 from potok.expressions.expr import Expr, TupleExpr
 from potok.records.declared_class import same_type
 from potok.records.schemas.schema import Schema
-from potok.topology.aggregations import check_numbers, plan_aggregation, row_by_row
+from potok.topology.aggregations import AggregatePlan, check_numbers, plan_aggregation, row_by_row
 from potok.topology.inference.step import Step, arrow_of, infer_step, trace_in, windowed_key
-from potok.topology.inference.windows import plan_in_window, trace_marks
 from potok.topology.nodes import (
     About,
     Aggregate,
@@ -32,7 +31,9 @@ from potok.topology.nodes import (
     Peek,
     Repartition,
     SelectKey,
+    Session,
     Sink,
+    Sliding,
     StreamSource,
     Suppress,
     TableFilter,
@@ -40,6 +41,7 @@ from potok.topology.nodes import (
     TableSource,
     ToStream,
     ToTable,
+    Window,
 )
 
 
@@ -273,3 +275,25 @@ def _sink(node: Sink, ups: list[Step]) -> Step:
     expr, reason = (None, "") if node.stamp is None else trace_in(node.stamp, ups[0])
     exprs = () if node.stamp is None else (expr,)
     return replace(ups[0], exprs=exprs, reason=reason, plan=None, order_dependent=False)
+
+
+def plan_in_window(plan: AggregatePlan, window: Window | None) -> AggregatePlan:
+    """Plan an aggregate in windows: sessions with a gap merge as columns; other windows need their records again.
+
+    Their records are aggregated in the order of event time, so the result does not depend on the order of
+    arrival.
+    """
+    if not isinstance(window, Session | Sliding):
+        return plan
+    plan = replace(plan, order_dependent=False)
+    if isinstance(window, Session) and window.plain:
+        return plan
+    kind = "sliding windows" if isinstance(window, Sliding) else "such sessions"
+    return row_by_row(plan, f"{kind} are recomputed when a record arrives")
+
+
+def trace_marks(window: Window | None, up: Step) -> tuple[Expr | None, ...]:
+    """Return the expressions of `opens` and `closes`, if given."""
+    if not isinstance(window, Session):
+        return ()
+    return tuple(trace_in(test, up)[0] for test in (window.opens, window.closes) if test is not None)

@@ -14,7 +14,17 @@ from potok.records.schemas.schema import Schema
 from potok.topology.aggregations import check_numbers
 from potok.topology.inference.joins import trace_joiner
 from potok.topology.inference.step import Step, arrow_of, infer_step, trace_in
-from potok.topology.nodes import Aggregation, TableAggregate, TableGroup, TableJoin, Window
+from potok.topology.nodes import (
+    Aggregation,
+    ForeignJoin,
+    ForeignKey,
+    ForeignMatch,
+    Node,
+    TableAggregate,
+    TableGroup,
+    TableJoin,
+    Window,
+)
 
 _NUMBERS = (pa.int64(), pa.float64())
 
@@ -152,3 +162,56 @@ def joined_type(
     if left.value is None or right.value is None:
         return None
     return pa.struct([pa.field("left", left.value), pa.field("right", right.value)])
+
+
+class ForeignKeyDiffers(TopologyError):
+    """A foreign-key function whose result cannot be a key of the other table."""
+
+    def __init__(self, node: ForeignMatch, found: pa.DataType, wanted: pa.DataType) -> None:
+        super().__init__(
+            f'{node.left.function.name} returns {found}, but the keys of table "{node.right.name}" are {wanted}',
+            hint='declare both with one type, for example builder.table("customers", key=int)',
+            at=node.at,
+        )
+
+
+class WindowsReferred(TopologyError):
+    """A foreign-key join from or to a windowed table."""
+
+    def __init__(self, node: Node, table: str) -> None:
+        super().__init__(
+            f'the windows of table "{table}" cannot be joined by a foreign key',
+            hint="give their rows keys of their own: table.to_stream().select_key(...).to_table()",
+            at=node.at,
+        )
+
+
+@infer_step.register
+def _foreign_key(node: ForeignKey, ups: list[Step]) -> Step:
+    if ups[0].window is not None:
+        raise WindowsReferred(node, node.upstream.name)
+    expr, reason = trace_in(node.function, ups[0])
+    key = None if expr is None else expr.type
+    return Step(key, ups[0].value, (expr,), reason, rekeyed=True, topics=ups[0].topics, home=(ups[0].key,))
+
+
+@infer_step.register
+def _foreign_match(node: ForeignMatch, ups: list[Step]) -> Step:
+    left, right = ups
+    if right.window is not None:
+        raise WindowsReferred(node, node.right.name)
+    if left.key is not None and right.key is not None and left.key != right.key:
+        raise ForeignKeyDiffers(node, left.key, right.key)
+    return Step(
+        left.home[0],
+        joined_type(node.function, node.schema, left.home[0], left, right),
+        (None,),
+        "rows are joined one by one",
+        rekeyed=True,
+        topics=left.topics | right.topics,
+    )
+
+
+@infer_step.register
+def _foreign_join(node: ForeignJoin, ups: list[Step]) -> Step:  # noqa: ARG001
+    return replace(ups[0], exprs=(), reason="", sharded=True)

@@ -36,3 +36,8 @@ class AggregateRoot(Process):
     def cells_of(self, store: str) -> str:
         rows = any(name == store and isinstance(declared, RowStore) for name, declared in self.stores)
         return self.name if rows else f"{self.name}/{store}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold(AggregateRoot):
+    """Folds the events of a topic with a class of the user; this node is the table of what its instances return."""

@@ -1,4 +1,4 @@
-"""Sinks: where records are written."""
+"""Sinks: where records are written, in the log and outside."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from potok.duration import show_ms
 from potok.events.write import EventWriting
 from potok.expressions.function import Function
 from potok.sinks.guarantee import Guarantee
+from potok.sinks.sink_spec import SinkSpec
 from potok.topology.nodes.node import Node
 
 
@@ -43,6 +44,23 @@ class Foreach(Node):
 
     upstream: Node
     action: Function
+
+    @property
+    def leaves_the_log(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deliver(Node):
+    """Deliver to a sink outside the log."""
+
+    upstream: Node
+    target: SinkSpec
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE
+
+    @property
+    def kind(self) -> str:
+        return self.target.verb
 
     @property
     def leaves_the_log(self) -> bool:

@@ -63,7 +63,7 @@ class FlatMapValues(Node):
 
 
 class About(StrEnum):
-    """The metadata of a record that a step can read, besides key and value."""
+    """The metadata of a record that a step can read, in addition to key and value."""
 
     TIMESTAMP = "timestamp"
     PARTITION = "partition"

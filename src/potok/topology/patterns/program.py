@@ -150,7 +150,7 @@ class _Compiler:
                 return self._part(Choice(tuple(orders)), here, follow, must, then)
             case Repeat():
                 return self._repeat(tree, here, follow, must, then)
-        raise TypeError(f"{type(tree).__name__} cannot stand here")
+        raise TypeError(f"{type(tree).__name__} is not allowed here")
 
     def _take(self, variable: int, here: _Here, then: _Then) -> int:
         after = then(_Here(Gap.STRICT, taken=True, begun=True))

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
 from cli.prompt.recorded import Recorded
 from potok.cli.prompt.display import Drawn, Objects
-from potok.cli.prompt.input.keyboard import Keyboard, history_file, is_answerable
+from potok.cli.prompt.input.keyboard import Keyboard, SqlLexer, coloured, history_file, is_answerable
 from potok.cli.prompt.script import Script
 
 CTRL_C, CTRL_D, UP, LEFT = "\x03", "\x04", "\x1b[A", "\x1b[D"
@@ -66,7 +67,7 @@ def test_what_was_typed_before_comes_back(keys: PipeInput) -> None:
     assert target.asked == ["DROP STREAM before;"]
 
 
-def test_help_tells_the_form_of_a_statement(keys: PipeInput, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_the_syntax_of_a_statement(keys: PipeInput, capsys: pytest.CaptureFixture[str]) -> None:
     typed(keys, "help drop\rhelp\rexit\r")
     told = capsys.readouterr().out
     assert told.startswith("DROP STREAM|TABLE|TYPE [IF EXISTS] name [DELETE TOPIC];\n")
@@ -96,7 +97,7 @@ def test_what_enter_ends(text: str, answerable: bool) -> None:
     assert is_answerable(text) is answerable
 
 
-def test_the_history_is_nobody_elses_business(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_history_file_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert isinstance(history_file(), FileHistory)
     (path,) = (tmp_path / "potok").iterdir()
@@ -109,3 +110,23 @@ def test_without_a_place_for_it_there_is_a_history_all_the_same(
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     assert isinstance(history_file(), InMemoryHistory)
+
+
+def styles(text: str) -> dict[str, str]:
+    return {part[1]: part[0].removeprefix("class:sql.") for part in coloured(text) if part[1].strip()}
+
+
+def test_each_kind_of_token_has_its_colour() -> None:
+    found = styles("select SUM(amount), 'x', 1.5, ${v} FROM orders -- all\n")
+    assert found["select"] == found["FROM"] == "keyword"
+    assert found["SUM"] == "function"
+    assert (found["amount"], found["orders"]) == ("", "")
+    assert (found["'x'"], found["1.5"], found["${v}"], found["-- all"]) == ("string", "number", "variable", "comment")
+    assert styles("CREATE STREAM s (a VARCHAR)")["VARCHAR"] == "type"
+
+
+@pytest.mark.parametrize("text", ["", "SELECT 'not\nclosed", "/* a\nb */ x;\n\n", "a\n"])
+def test_every_line_is_shown_as_it_is(text: str) -> None:
+    line = SqlLexer().lex_document(Document(text))
+    shown = ["".join(part[1] for part in line(number)) for number in range(len(text.split("\n")))]
+    assert shown == text.split("\n")

@@ -67,7 +67,7 @@ def test_nothing_is_offered_inside_numbers_and_variables() -> None:
     assert offered("SELECT ${a|") == []
 
 
-def test_without_a_letter_columns_are_offered_and_not_every_word_there_is() -> None:
+def test_without_a_prefix_columns_are_suggested_and_not_all_keywords() -> None:
     assert offered("SELECT | FROM orders;") == ["ID", "AMOUNT", "ADDRESS"]
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from potok.cli.prompt.targets.background import in_background
 from potok.cli.prompt.targets.local import Here
+from potok.cli.prompt.targets.target import in_background
 from potok.runtime.queries.lock import QueryLock
 from potok.settings import Settings
 from potok.sql.errors import UnknownName
@@ -86,7 +86,7 @@ def test_a_query_that_another_process_does_not_begin_is_not_waited_for_for_ever(
     assert looks[-1] is False
 
 
-def test_what_goes_wrong_in_a_thread_is_raised_where_it_is_asked_for() -> None:
+def test_an_error_in_a_thread_is_raised_where_its_result_is_read() -> None:
     def fail() -> None:
         raise UnknownName("nothing")
 
@@ -94,7 +94,7 @@ def test_what_goes_wrong_in_a_thread_is_raised_where_it_is_asked_for() -> None:
         in_background(fail).result(10)
 
 
-def test_a_mistake_is_told_before_spark_is_started(here: Here) -> None:
+def test_errors_are_reported_before_spark_starts(here: Here) -> None:
     run(here, STREAM)
     with pytest.raises(UnknownName, match="MM"):
         run(here, "CREATE STREAM some AS SELECT mm FROM orders EMIT CHANGES;")

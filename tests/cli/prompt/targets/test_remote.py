@@ -161,19 +161,19 @@ def answering(answer: bytes) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1", "127.0.0.1:1"])
-def test_nobody_there_is_told(url: str) -> None:
+def test_a_missing_server_is_reported(url: str) -> None:
     with pytest.raises(NoServer, match=r"http://127\.0\.0\.1:1"):
         run(Remote(url, None), "SHOW STREAMS;")
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http://", ""])
-def test_an_address_that_is_none_is_told(url: str) -> None:
+def test_an_invalid_address_is_reported(url: str) -> None:
     with pytest.raises(SetupError, match="is not the address"):
         Remote(url, None)
 
 
-def test_types_come_back_as_they_went() -> None:
-    from potok.cli.prompt.targets.remote_push import row_of, type_named
+def test_types_round_trip() -> None:
+    from potok.cli.prompt.targets.remote import row_of, type_named
     from potok.statements.results import ResultColumn
 
     assert type_named("STRING") == VARCHAR

@@ -81,7 +81,7 @@ def test_a_time_that_clocks_show_twice_is_the_first_one() -> None:
     )
 
 
-def test_zones_go_on_beyond_the_years_of_python() -> None:
+def test_time_zones_work_beyond_the_years_of_python() -> None:
     paris = zone_named("Europe/Paris")
     summer = milliseconds_of("+12021-07-01", "yyyy-MM-dd") // 1000
     assert paris.offset_at(summer) == 7200

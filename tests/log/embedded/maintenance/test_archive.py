@@ -145,7 +145,7 @@ def test_a_gap_between_archive_and_log_is_never_passed_in_silence(broker: Embedd
             broker.read("t", 0, start, end)
 
 
-def test_a_reader_whose_segment_is_archived_meanwhile_goes_on_there(broker: EmbeddedBroker, tmp_path: Path) -> None:
+def test_a_reader_whose_segment_is_archived_continues_in_the_archive(broker: EmbeddedBroker, tmp_path: Path) -> None:
     broker.create_topic("t", segment_bytes=1)
     for n in range(4):
         broker.append("t", batch_of([b"%d" % n] * 9_000))

@@ -12,7 +12,7 @@ from log.records import batch_of, read_all, read_range
 from potok.log.clients.consumer import Consumer
 from potok.log.embedded import embedded_broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.log.embedded.maintenance import compact, compacted_file, rewrite
+from potok.log.embedded.maintenance import compact, rewrite
 from potok.log.errors import CorruptSegment, KeylessRecord, NotCompacted
 from potok.log.maintenance import InvalidTopicConfig
 from potok.records.log_record import LogRecord
@@ -68,7 +68,7 @@ def test_exactly_the_last_record_of_each_key_stays(
     written: list[LogRecord] = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(compact.Compactor.run, "__defaults__", (map_keys,))
-        patched.setattr(compacted_file, "FRAME_BYTES", frame_bytes)
+        patched.setattr(rewrite, "FRAME_BYTES", frame_bytes)
         for appends in rounds:
             for records in appends:
                 broker.append("t", records)
@@ -226,7 +226,7 @@ def test_retention_that_comes_meanwhile_wins(broker: EmbeddedBroker, monkeypatch
     assert [path.name for path in broker.directory.rglob("*.segment")] == [f"{3:020d}.segment"]
 
 
-def test_a_reader_that_loses_its_segment_goes_on_in_the_next_one(broker: EmbeddedBroker) -> None:
+def test_a_reader_whose_segment_is_deleted_continues_in_the_next_one(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=1, cleanup_policy="compact")
     keys = [b"a", b"b", b"a", b"c", b"b", b"d"]
     for n, key in enumerate(keys):

@@ -28,7 +28,7 @@ def test_the_last_offset_of_each_key_is_found(added: list[list[bytes]], asked: l
     assert len(keys) == len(expected)
 
 
-def test_keys_whose_digests_begin_alike_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_whose_digests_share_a_prefix_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     def alike(keys: pa.Array) -> tuple[key_map.Words, key_map.Words]:
         numbers = [int(key) for key in keys.to_pylist()]
         return np.array([n % 2 for n in numbers], np.uint64), np.array(numbers, np.uint64)

@@ -47,7 +47,7 @@ def test_a_partition_is_compacted_when_half_of_it_is_dirty(broker: EmbeddedBroke
     assert len(read_all(broker, "t")) == 9, "the last one lies in the active segment"
 
 
-def test_a_topic_that_cannot_be_looked_after_is_told_and_the_others_are(
+def test_failed_maintenance_of_a_topic_is_reported_and_the_others_are_maintained(
     broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").touch()
@@ -108,7 +108,9 @@ def test_a_partition_that_somebody_else_looks_after_is_passed_over(broker: Embed
     assert len(read_all(broker, "t")) == 2
 
 
-def test_a_topic_deleted_meanwhile_is_told_so(broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_a_topic_deleted_meanwhile_raises_an_error(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker.create_topic("t", segment_bytes=1, cleanup_policy="compact")
     put(broker, b"a", b"1")
     topic = broker._topic("t")

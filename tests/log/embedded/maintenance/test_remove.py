@@ -23,7 +23,7 @@ def offsets(broker: EmbeddedBroker) -> list[int]:
     return [record.offset for record in read_all(broker, "t")]
 
 
-def test_records_go_from_the_disk_and_the_others_are_as_they_were(broker: EmbeddedBroker) -> None:
+def test_removed_records_are_deleted_from_disk_and_the_others_are_unchanged(broker: EmbeddedBroker) -> None:
     fill(broker, 10, segment_bytes=150)
     before = read_all(broker, "t")
     assert broker.remove_records("t", 0, [(2, 4), (9, 10)]) == 3

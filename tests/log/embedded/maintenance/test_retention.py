@@ -64,7 +64,7 @@ def test_a_topic_without_retention_keeps_everything(broker: EmbeddedBroker, monk
     assert len(values(broker, "t")) == 5
 
 
-def test_appending_goes_on_after_retention(broker: EmbeddedBroker) -> None:
+def test_appending_continues_after_retention(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=1, retention_bytes=0)
     fill(broker)
     broker.append("t", batch_of([b"next"]))

@@ -34,7 +34,7 @@ def test_a_large_batch_is_cut_by_records_and_by_bytes() -> None:
         assert all(frame.body_size <= FRAME_BYTES + 4096 or frame.count == 1 for frame, _ in cut)
 
 
-def test_a_part_of_a_batch_brings_only_its_own_bytes() -> None:
+def test_a_slice_of_a_batch_is_serialized_with_its_own_bytes_only() -> None:
     part = batch_of([b"x" * 1000] * 1000).slice(500, 10)
     ((frame, _),) = encode(normalised(part), LIMIT)
     assert frame.body_size < 12_000

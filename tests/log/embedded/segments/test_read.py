@@ -139,7 +139,7 @@ def test_a_lost_segment_is_noticed(broker: EmbeddedBroker) -> None:
         broker.append("t", batch_of([b"v"]))
 
 
-def test_a_reader_overtaken_by_retention_is_told_so(broker: EmbeddedBroker) -> None:
+def test_reading_expired_records_raises_an_error(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=1, retention_bytes=0)
     broker.set_protected("reader", {("t", 0): 0})
     for n in range(3):
@@ -151,7 +151,7 @@ def test_a_reader_overtaken_by_retention_is_told_so(broker: EmbeddedBroker) -> N
         list(batches)
 
 
-def test_a_reader_of_a_topic_deleted_meanwhile_is_told_so(broker: EmbeddedBroker) -> None:
+def test_reading_a_deleted_topic_raises_an_error(broker: EmbeddedBroker) -> None:
     broker.create_topic("t")
     broker.append("t", batch_of([b"v"]))
     batches = broker.read("t", 0, 0, 1)
@@ -169,3 +169,27 @@ def test_bytes_behind_the_committed_end_are_neither_read_nor_kept(broker: Embedd
     broker.append("t", batch_of([b"b"]))
     assert values(broker, "t") == [b"a", b"b"]
     assert the_segment(broker).stat().st_size == broker.describe_topic("t").partitions[0].bytes
+
+
+def test_the_first_record_at_or_after_a_time_is_found_across_segments(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t", segment_bytes=20_000)
+    for n in range(60):
+        broker.append("t", batch_of([b"x" * 1000] * 5, at=100 * n + 1))
+    assert broker.describe_topic("t").partitions[0].segments > 10
+    assert broker.offset_at("t", 0, 0) == 0
+    assert broker.offset_at("t", 0, 3001) == 150
+    assert broker.offset_at("t", 0, 3002) == 155
+    assert broker.offset_at("t", 0, 9999) == 300
+
+
+def test_times_out_of_order_give_the_first_that_is_late_enough(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t", segment_bytes=200_000)
+    for at in (5, 100, 3, 50, 200, 1):
+        broker.append("t", batch_of([b"x" * 50_000] * 3, at=at))
+    assert broker.offset_at("t", 0, 6) == 3
+    assert broker.offset_at("t", 0, 101) == 12
+
+
+def test_an_empty_partition_answers_with_its_end(broker: EmbeddedBroker) -> None:
+    broker.create_topic("t")
+    assert broker.offset_at("t", 0, 5) == 0

@@ -66,7 +66,7 @@ def test_jars_that_are_no_longer_whole_are_fetched_again(central: Central, tmp_p
     assert len(central.asked) == 2
 
 
-def test_what_is_no_jar_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_not_a_jar_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def page(title: str, ivy_file: str, target: Path, jar: Path, progress: object) -> None:
         target.mkdir(parents=True)
         (target / "one-1.jar").write_text("<html>log in to the wireless network</html>")
@@ -134,7 +134,7 @@ def test_a_module_alone_comes_without_what_it_needs() -> None:
         ("java.io.IOException\nNo space left on device", "No space left on device"),
     ],
 )
-def test_what_ivy_complains_of_is_told_with_a_hint(said: str, message: str) -> None:
+def test_errors_of_ivy_are_reported_with_a_hint(said: str, message: str) -> None:
     assert message in str(ivy._explained("a thing", said))
 
 

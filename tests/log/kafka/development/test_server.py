@@ -37,7 +37,7 @@ def test_the_server_of_the_tests_answers_on_this_machine_only(kafka: ServerStatu
 
 
 @pytest.mark.kill
-def test_a_server_that_was_killed_goes_on_with_its_records_and_its_clients(kafka: ServerStatus, tmp_path: Path) -> None:
+def test_a_killed_server_resumes_with_its_records_and_clients(kafka: ServerStatus, tmp_path: Path) -> None:
     server = KafkaServer(tmp_path / "k", CACHE)
     assert not server.status().is_up
     assert server.stop() is False
@@ -112,13 +112,13 @@ def test_a_process_that_merely_has_the_recorded_number_is_not_ended(tmp_path: Pa
         bystander.communicate(b"\n", timeout=20)
 
 
-def test_a_port_that_is_taken_is_told_before_anything_is_started(kafka: ServerStatus, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(kafka: ServerStatus, tmp_path: Path) -> None:
     with pytest.raises(PortTaken, match=rf"port {kafka.port} .*\n.*--port 0"):
         KafkaServer(tmp_path, CACHE).start(kafka.port)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_server_that_ends_while_it_starts_is_told_with_its_last_error(kafka: ServerStatus, tmp_path: Path) -> None:
+def test_a_server_that_fails_to_start_is_reported_with_its_last_error(kafka: ServerStatus, tmp_path: Path) -> None:
     server = KafkaServer(tmp_path, CACHE)
     server.files.records.mkdir()
     (server.files.records / "meta.properties").write_text("version=1\nnode.id=7\ncluster.id=other\n")

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from potok.errors import SchemaError
-from potok.records.formats.avro.schema import avro_schema
+from potok.records.formats.avro.avro_format import avro_schema
 from potok.records.formats.format import Decoded
 from potok.records.formats.registry import format_named
 from potok.records.schemas.declared_schema import declared_schema
@@ -133,7 +133,7 @@ def test_names_that_avro_does_not_allow_have_underscores() -> None:
     assert rows(decode(schema, format_named("avro").encode([row], schema).values[0].as_py())) == [row]
 
 
-def test_columns_that_nobody_asks_for_are_not_checked() -> None:
+def test_unselected_columns_are_not_checked() -> None:
     data = format_named("avro").encode([{"A": 1, "B": 70000}], declared_schema("A int, B int")).values
     decoded = format_named("avro").decode(data, declared_schema("A int, B smallint"), ["A"])
     assert (rows(decoded), decoded.errors) == ([{"A": 1}], {})

@@ -9,8 +9,8 @@ import orjson
 import pyarrow as pa
 from hypothesis import given, settings
 
-from potok.records.formats.json.decode import decode_typed
 from potok.records.formats.json.encode import encode_typed
+from potok.records.formats.json.json_format import decode_typed
 from potok.records.formats.json.objects import dumps
 from potok.records.rows import rows_of
 from potok.records.schemas.schema import Schema

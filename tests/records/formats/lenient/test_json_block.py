@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from potok.records.conversion.fit import Fitted
-from potok.records.formats.lenient import json_decode
+from potok.records.formats.lenient import json_format
 from potok.records.formats.lenient.json_block import FOLDING, readable_in_blocks
-from potok.records.formats.lenient.json_decode import decode_rows, decode_typed
+from potok.records.formats.lenient.json_format import decode_rows, decode_typed
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from records.texts import NUMBERS, STRINGS, TRAPS, values
@@ -82,7 +82,7 @@ def test_which_schemas_are_read_in_blocks() -> None:
 
 
 @pytest.mark.parametrize("trap", [*TRAPS, *(trap.upper() for trap in TRAPS)], ids=lambda trap: trap[:24])
-def test_a_trap_is_read_by_itself_wherever_it_stands(trap: str) -> None:
+def test_each_format_trap_is_isolated_wherever_it_occurs(trap: str) -> None:
     good = b'{"A":1,"B":2.5,"C":"x","D":true,"E":["x"],"F":{"X":1,"Y":0.5}}'
     for around in (good, good.lower()):
         for texts in ([trap.encode()], [trap.encode(), around], [around, trap.encode()]):
@@ -108,7 +108,7 @@ def test_a_decimal_is_exact_or_an_error_whatever_its_exponent(digits: str) -> No
 
 @pytest.mark.parametrize("spell", [str.upper, str.lower, str.title], ids=["upper", "lower", "title"])
 def test_a_block_of_one_spelling_is_not_read_row_by_row(spell: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_decode, "decode_rows", None)
+    monkeypatch.setattr(json_format, "decode_rows", None)
     declared = schema("USER_ID string, AMOUNT double, SHIPPING struct<CITY: string, AT: timestamp>")
     user, amount, shipping, city, at = map(spell, ("user_id", "amount", "shipping", "city", "at"))
     text = f'{{"{user}":"u","{amount}":1.5,"{shipping}":{{"{city}":"Köln \\n","{at}":1700000000000}}}}'.encode()
@@ -127,7 +127,7 @@ def test_only_rows_of_another_spelling_are_read_again(monkeypatch: pytest.Monkey
         again.extend(texts.to_pylist())
         return decode_rows(texts, declared)
 
-    monkeypatch.setattr(json_decode, "decode_rows", spy)
+    monkeypatch.setattr(json_format, "decode_rows", spy)
     texts = [
         b'{"a":0}',
         b'{"a":0}',

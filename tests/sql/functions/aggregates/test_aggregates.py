@@ -206,7 +206,7 @@ def test_none_of_the_values_cannot_be_asked_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["SUM", "AVG"])
-def test_a_record_that_makes_a_sum_outgrow_64_bits_is_no_part_of_it(name: str) -> None:
+def test_a_record_that_makes_a_sum_outgrow_64_bits_is_not_a_part_of_it(name: str) -> None:
     fold = known(name, [BIGINT]).fold
     state = folded(fold, [(2**63 - 1,)])
     with pytest.raises(OverflowError):
@@ -214,7 +214,7 @@ def test_a_record_that_makes_a_sum_outgrow_64_bits_is_no_part_of_it(name: str) -
     assert fold.result(state) == pytest.approx(2**63 - 1)
 
 
-def test_a_record_that_makes_a_sum_outgrow_its_decimal_is_no_part_of_it() -> None:
+def test_a_record_that_makes_a_sum_outgrow_its_decimal_is_not_a_part_of_it() -> None:
     fold = known("SUM", [decimal(3, 1)]).fold
     state = folded(fold, [(Decimal("99.9"),)])
     with pytest.raises(OverflowError, match=r"DECIMAL\(3, 1\)"):

@@ -139,7 +139,7 @@ def reduced(parameters: Sequence[pa.Array], rows: pa.Array) -> pa.Array:
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.none() | st.lists(st.none() | SMALL, max_size=5), st.none() | SMALL), max_size=8))
-def test_reduce_goes_through_the_items_of_each_row_in_order(
+def test_reduce_processes_the_items_of_each_row_in_order(
     rows: list[tuple[list[int | None] | None, int | None]],
 ) -> None:
     columns = [pa.array([row[0] for row in rows], ITEMS), pa.array([row[1] for row in rows], BIGINT)]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from potok.sql.functions.json.documents import MISSING, BadDocument, encodable, exact, looked_up, plain, quick, write
-from potok.sql.functions.json.path import steps_of
+from potok.sql.functions.json.json import steps_of
 
 WRITTEN = {
     '{"a":1.10,"b":1e3,"c":1E-7,"d":0.0000001}': '{"a":1.10,"b":1E+3,"c":1E-7,"d":1E-7}',
@@ -39,7 +39,7 @@ def test_other_texts_are_no_documents(text: str) -> None:
         quick(text)
 
 
-def test_an_empty_text_is_no_document_and_no_mistake() -> None:
+def test_an_empty_text_is_null_without_an_error() -> None:
     assert quick("") is quick(" \n") is MISSING
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pytest
 
-from potok.sql.errors import TypeMistake
+from potok.sql.errors import SqlTypeError
 from potok.sql.functions import registry
 from potok.sql.functions.function import ScalarFunction
 from potok.sql.functions.user.users import UnusableAnnotation, function
@@ -86,7 +86,7 @@ def test_a_struct_without_a_field_of_the_dataclass_is_refused() -> None:
         return float(point.x)
 
     assert answer("NORM(STRUCT(x := 1, y := 2.5))").values == [1.0]
-    with pytest.raises(TypeMistake):
+    with pytest.raises(SqlTypeError):
         answer("NORM(STRUCT(x := 1))")
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from potok.sql.errors import TypeMistake
+from potok.sql.errors import SqlTypeError
 from potok.sql.functions import registry
 from potok.sql.functions.function import AggregateFunction, Context, ScalarFunction, TableFunction
 from potok.sql.functions.user.users import MissingAnnotation, UnusableAnnotation, UnusableFunction, function
@@ -73,9 +73,9 @@ def test_a_wrong_argument_is_refused_with_the_signature() -> None:
     def half(x: float) -> float:
         return x / 2
 
-    with pytest.raises(TypeMistake, match=r"HALF\(x DOUBLE\)"):
+    with pytest.raises(SqlTypeError, match=r"HALF\(x DOUBLE\)"):
         answer("HALF('a')")
-    with pytest.raises(TypeMistake):
+    with pytest.raises(SqlTypeError):
         answer("HALF(1, 2)")
 
 
@@ -268,7 +268,7 @@ def test_a_parameter_that_only_has_a_name_is_refused() -> None:
             return x + by
 
 
-def test_a_class_that_is_no_aggregate_is_refused() -> None:
+def test_a_class_that_is_not_an_aggregate_is_refused() -> None:
     with pytest.raises(UnusableFunction, match="no method add"):
 
         @function

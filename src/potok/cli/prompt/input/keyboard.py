@@ -3,28 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Final
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, ThreadedCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import has_completions, is_done
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.formatted_text.utils import split_lines
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import Lexer
 from prompt_toolkit.output import Output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import clear
+from prompt_toolkit.styles import Style
 
-from potok.cli.output import note, print_error
+from potok.cli.output import console, note, print_error
 from potok.cli.prompt.display import Drawn, Objects
-from potok.cli.prompt.help import print_help
-from potok.cli.prompt.input.highlight import STYLE, SqlLexer
 from potok.cli.prompt.input.suggestions import OWN_COMMANDS, suggestions
+from potok.cli.prompt.input.tokens import KEYWORDS, TYPES, pieces
 from potok.cli.prompt.script import Script
 from potok.cli.prompt.targets.target import Names, Target
 from potok.errors import PotokError
@@ -174,3 +178,117 @@ def history_file() -> History:
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))
+
+
+FORMS: Final = {
+    "CREATE STREAM": "CREATE [OR REPLACE] [SOURCE] STREAM [IF NOT EXISTS] name (column type [KEY], ...)\n"
+    "  WITH (KAFKA_TOPIC = 'topic', VALUE_FORMAT = 'JSON', ...);",
+    "CREATE TABLE": "CREATE [OR REPLACE] [SOURCE] TABLE [IF NOT EXISTS] name (column type [PRIMARY KEY], ...)\n"
+    "  WITH (KAFKA_TOPIC = 'topic', VALUE_FORMAT = 'JSON', ...);",
+    "CREATE AS": "CREATE STREAM|TABLE name [WITH (...)] AS SELECT ... EMIT CHANGES;",
+    "CREATE TYPE": "CREATE TYPE [IF NOT EXISTS] name AS type;",
+    "ALTER": "ALTER STREAM|TABLE name ADD COLUMN column type, ...;",
+    "DROP": "DROP STREAM|TABLE|TYPE [IF EXISTS] name [DELETE TOPIC];",
+    "INSERT": "INSERT INTO name [(column, ...)] VALUES (value, ...);\nINSERT INTO name SELECT ...;",
+    "SELECT": "SELECT item [AS alias], ... FROM source [alias]\n"
+    "  [[INNER|LEFT|RIGHT|FULL] JOIN source [WITHIN ...] ON condition]\n"
+    "  [WINDOW TUMBLING|HOPPING|SESSION (...)] [WHERE condition] [GROUP BY ...] [PARTITION BY ...] [HAVING condition]\n"
+    "  [ORDER BY ...] [EMIT CHANGES|FINAL] [LIMIT n];\n"
+    "Without EMIT, it reads the current tables; with EMIT, it returns rows until Ctrl-C.",
+    "SHOW": "SHOW|LIST STREAMS|TABLES|[ALL] TOPICS|QUERIES|FUNCTIONS|TYPES|VARIABLES|PROPERTIES [EXTENDED];",
+    "DESCRIBE": "DESCRIBE name [EXTENDED];\nDESCRIBE FUNCTION name;",
+    "EXPLAIN": "EXPLAIN statement|query_id;",
+    "PRINT": "PRINT topic [FROM BEGINNING] [INTERVAL n] [LIMIT n];",
+    "TERMINATE": "TERMINATE|PAUSE|RESUME query_id|ALL;",
+    "SET": "SET 'property' = 'value';\nUNSET 'property';\nfor example SET 'auto.offset.reset' = 'latest';",
+    "DEFINE": "DEFINE name = 'value';\nUNDEFINE name;\nlater statements can use ${name}.",
+    "RUN SCRIPT": "RUN SCRIPT 'file.sql';",
+    "ASSERT": "ASSERT [NOT EXISTS] TOPIC name [WITH (PARTITIONS = n)] [TIMEOUT n SECONDS];",
+}
+"""Syntax by the words that `help` accepts."""
+
+COMMANDS: Final = {
+    "help [statement]": "show this help, or the syntax of a statement",
+    "output json|table": "set the output format",
+    "clear": "clear the screen",
+    "exit": "quit; Ctrl-D does the same",
+}
+
+
+def print_help(about: str) -> None:
+    out = console()
+    wanted = about.strip().rstrip(";").upper()
+    if not wanted:
+        _print_overview()
+        return
+    found = [name for name in FORMS if name.startswith(wanted) or wanted in FORMS[name].split(maxsplit=1)[0].split("|")]
+    if not found:
+        found = difflib.get_close_matches(wanted, FORMS, n=1)
+    if not found:
+        out.print(f"no help for {wanted}; topics: {', '.join(FORMS)}", markup=False)
+    for name in found:
+        out.print(FORMS[name], markup=False)
+
+
+def _print_overview() -> None:
+    out = console()
+    out.print("[bold]Statements[/] end with ;")
+    for name, form in FORMS.items():
+        out.print(f"  {name.ljust(14)} {form.splitlines()[0].strip()}", markup=False)
+    out.print("[bold]Commands[/] of this prompt")
+    for command, text in COMMANDS.items():
+        out.print(f"  {command.ljust(20)} {text}", markup=False)
+    out.print("[bold]Keys[/]  Tab completes, Enter after ; executes, Ctrl-C discards the input or stops a push query")
+    out.print("SHOW FUNCTIONS; and DESCRIBE FUNCTION name; describe functions.", markup=False)
+
+
+STYLE = Style.from_dict(
+    {
+        "sql.keyword": "bold ansiblue",
+        "sql.type": "ansicyan",
+        "sql.function": "ansimagenta",
+        "sql.string": "ansigreen",
+        "sql.number": "ansiyellow",
+        "sql.comment": "italic ansibrightblack",
+        "sql.variable": "bold ansiyellow",
+        "prompt": "bold",
+        "prompt.more": "ansibrightblack",
+        "bottom-toolbar": "noreverse ansibrightblack",
+    }
+)
+
+_STYLED = {"string", "number", "comment", "variable"}
+
+
+class SqlLexer(Lexer):
+    """Colour words by their role, as far as it is known before the statement is complete."""
+
+    def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
+        lines = list(split_lines(coloured(document.text)))
+
+        def line(number: int) -> StyleAndTextTuples:
+            return lines[number] if number < len(lines) else []
+
+        return line
+
+
+def coloured(text: str) -> StyleAndTextTuples:
+    found = list(pieces(text))
+    shown: StyleAndTextTuples = []
+    for at, piece in enumerate(found):
+        style = ""
+        if piece.kind in _STYLED:
+            style = f"class:sql.{piece.kind}"
+        elif piece.kind == "word":
+            called = at + 1 < len(found) and found[at + 1].text == "("
+            style = _style_of_word(piece.name, called=called)
+        shown.append((style, piece.text))
+    return shown
+
+
+def _style_of_word(word: str, *, called: bool) -> str:
+    if word in TYPES:
+        return "class:sql.type"
+    if word in KEYWORDS:
+        return "class:sql.keyword"
+    return "class:sql.function" if called else ""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from potok.cli.prompt.input.tokens import Piece, statement_around
-from potok.cli.prompt.input.vocabulary import FOLLOWERS, IN_QUERIES, KEYWORDS, TYPES
+from potok.cli.prompt.input.tokens import FOLLOWERS, IN_QUERIES, KEYWORDS, TYPES, Piece, statement_around
 from potok.cli.prompt.targets.target import Names
 from potok.sql.formats import FORMATS
 from potok.sql.functions.registry import all_functions, users_functions

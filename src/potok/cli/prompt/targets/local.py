@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from potok.cli.output import console, counted, note
-from potok.cli.prompt.targets.background import in_background
-from potok.cli.prompt.targets.target import Names, SourceNames, Target
+from potok.cli.prompt.targets.target import Names, SourceNames, Target, in_background
 from potok.errors import PotokError
 from potok.log.open import open_broker
 from potok.redact import redact_url

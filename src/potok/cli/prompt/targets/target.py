@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -69,3 +72,22 @@ class Target(ABC):
 
     @abstractmethod
     def close(self) -> None: ...
+
+
+T = TypeVar("T")
+
+
+def in_background(work: Callable[[], T]) -> Future[T]:
+    """The result of a function that runs in a daemon thread."""
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except InvalidStateError:
+            raise
+        except BaseException as error:  # noqa: BLE001 - it is raised again by whoever asks for the result
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="potok-prompt", daemon=True).start()
+    return future

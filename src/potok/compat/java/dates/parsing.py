@@ -1,4 +1,4 @@
-"""Text becomes fields by a pattern. What the fields mean together is told by resolving.py."""
+"""Parse text into fields by a pattern. resolving.py combines the fields to a date."""
 
 from __future__ import annotations
 

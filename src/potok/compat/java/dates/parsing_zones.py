@@ -65,7 +65,7 @@ def gmt_offset(part: GmtOffset, text: str, at: int) -> tuple[int, int]:
 
 
 def zone_at(text: str, at: int, names: Mapping[str, str]) -> tuple[Zone, int]:
-    """The zone whose id stands here, or one of the given names in lower case, the longest one; and where it ends."""
+    """The zone whose id is at this position, or the longest of the given names in lower case, and where it ends."""
     if text[at : at + 1] in ("+", "-") and text[at:]:
         seconds, end = offset(_ID_OFFSET, text, at)
         return offset_zone(seconds), end

@@ -73,7 +73,7 @@ class ZoneName:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """What stands in brackets: there as a whole or not at all."""
+    """An optional section, in brackets: present as a whole or not at all."""
 
     parts: tuple[Part, ...]
 

@@ -24,7 +24,7 @@ from potok.compat.java.dates.parts import (
 
 
 class BadPattern(ValueError):
-    """A text that is no date pattern."""
+    """A text that is not a date pattern."""
 
 
 LONGEST_PATTERN, DEEPEST_SECTION = 1_000, 20
@@ -120,7 +120,7 @@ class _Reader:
                 self._at += 1
             self._at += 1
         else:
-            raise BadPattern(f"pattern '{self._text}' ends inside of a quoted text")
+            raise BadPattern(f"pattern '{self._text}' ends inside a quoted text")
         self._at += 1
         return self._text[start : self._at - 1].replace("''", "'") or "'"
 
@@ -136,12 +136,12 @@ class _Reader:
             return _part(letter, count)
         follower = self._text[self._at : self._at + 1]
         if not (follower.isascii() and follower.isalpha()):
-            raise BadPattern("pad letter p must stand before another letter")
+            raise BadPattern("pad letter p must precede another letter")
         return Padded(_part(*self._run()), count)
 
 
 def append(parts: list[Part], part: Part) -> None:
-    """Put a part behind others. Numbers side by side are told apart by their widths: only the first may vary."""
+    """Append a part. The widths of adjacent numbers separate them: only the first may vary."""
     width = _fixed_width(part)
     at = len(parts)
     while at and _fixed_width(parts[at - 1]) and not _leads(parts, at - 1):
@@ -158,7 +158,7 @@ def _leads(parts: Sequence[Part], at: int) -> bool:
 
 
 def _fixed_width(part: Part) -> int:
-    """How many digits a part always has; 0 if that varies or it is no number."""
+    """How many digits a part always has; 0 if that varies or it is not a number."""
     if isinstance(part, Fraction):
         return part.digits
     fixed = isinstance(part, Number) and part.least == part.most and part.sign == "never"
@@ -241,7 +241,7 @@ def _zone(letter: str, count: int) -> Part:
     )
     if count not in allowed:
         counts = ", ".join(map(str, allowed))
-        raise BadPattern(f"pattern letter {letter} stands {count} times: its count may be {counts}")
+        raise BadPattern(f"pattern letter {letter} occurs {count} times, but its count may be {counts}")
     if letter in "zv":
         return ZoneName(full=count == 4, generic=letter == "v")
     if letter == "V":

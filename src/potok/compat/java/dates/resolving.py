@@ -1,7 +1,7 @@
 """What the fields of a text mean together: a date, a time of day, an instant.
 
 As Java does by default: a day that a month does not have is its last day, hour 24 is midnight of the next day, and
-fields that contradict each other are a mistake.
+fields that contradict each other are an error.
 """
 
 from __future__ import annotations

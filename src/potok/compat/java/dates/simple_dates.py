@@ -48,12 +48,12 @@ def read_date(pattern: str, text: str) -> int:
         raise ValueError(f"text '{text}' could not be parsed at index {error.at}") from None
     day, rest = divmod(_instant(fields, zone), DAY_NANOS)
     if rest:
-        raise ValueError(f"'{text}' is no date: it has a time of day")
+        raise ValueError(f"'{text}' is not a date: it has a time of day")
     return day
 
 
 Run = tuple[str, int | str]
-"""A letter and how often it stands there, or no letter and a text."""
+"""A letter and its count, or no letter and a text."""
 
 
 @lru_cache(maxsize=1000)
@@ -84,7 +84,7 @@ def _quoted(pattern: str, at: int) -> tuple[str, int]:
     while pattern[end : end + 1] not in ("'", "") or pattern[end : end + 2] == "''":
         end += 2 if pattern[end] == "'" else 1
     if end >= len(pattern):
-        raise BadPattern(f"pattern '{pattern}' ends inside of a quoted text")
+        raise BadPattern(f"pattern '{pattern}' ends inside a quoted text")
     return pattern[at + 1 : end].replace("''", "'"), end + 1
 
 

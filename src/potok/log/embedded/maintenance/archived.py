@@ -48,7 +48,7 @@ def root_of(topic: str, directory: str | Path) -> Path:
     """Return the absolute directory of an archive."""
     if "://" in str(directory):
         raise InvalidTopicConfig(
-            topic, f'"{directory}" is no directory', "name a directory that this machine can write"
+            topic, f'"{directory}" is not a directory', "name a directory that this machine can write"
         )
     try:
         return Path(directory).expanduser().resolve()

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from potok.log.broker import HEADERS, READ_SCHEMA
 from potok.log.embedded.segments.encode import BODY_SCHEMA, BODY_SCHEMA_WITH_HEADERS, FRAME_BYTES, FRAME_RECORDS
-from potok.log.embedded.segments.frame import WITH_HEADERS
-from potok.log.embedded.segments.row_frame import RowColumns
+from potok.log.embedded.segments.frame import WITH_HEADERS, RowColumns
 
 _ALONE_RECORDS = 8_192
 _ALONE_BYTES = 1 << 20

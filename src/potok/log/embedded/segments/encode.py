@@ -13,8 +13,7 @@ from potok.checksum import crc32
 from potok.clock import now_ms
 from potok.errors import LogError
 from potok.log.broker import HEADERS
-from potok.log.embedded.segments.frame import ARROW, ROWS, WITH_HEADERS, Frame
-from potok.log.embedded.segments.row_frame import encode_rows
+from potok.log.embedded.segments.frame import ARROW, ROWS, WITH_HEADERS, Frame, encode_rows
 from potok.log.errors import RecordTooLarge
 from potok.log.record_limits import record_sizes
 from potok.records.log_record import NO_TIMESTAMP, LogRecord

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from potok.checksum import crc32
@@ -145,7 +146,7 @@ def read_extent(
     unpack = HEADER.unpack_from
     while position < limit and offset < end:
         if limit - position < HEADER_SIZE:
-            raise CorruptSegment(extent.path, offset, begin + position, "a frame is cut off")
+            raise CorruptSegment(extent.path, offset, begin + position, "a frame is truncated")
         magic, kind, flags, _, count, size, body_crc, base, ingested, _, _, header_crc = unpack(view, position)
         body = position + HEADER_SIZE
         misplaced = base < offset if kind == COMPACTED else base != offset
@@ -201,3 +202,38 @@ def _reopened(
     if any(isinstance(piece, Extent) and piece.path == lost.path for piece in pieces):
         raise CorruptSegment(lost.path, lost.offset, 0, "the file is missing")
     return pieces
+
+
+def offset_at(metadata: Metadata, topics: Path, name: str, partition: int, timestamp_ms: int) -> int:
+    """Return the first offset at or after a time. The index narrows it down to the frames between two entries."""
+
+    def narrow(since: int) -> tuple[int, int]:
+        return metadata.read(lambda txn: _narrow(txn, name, partition, timestamp_ms, since))
+
+    start, end = narrow(0)
+    while start < end:
+        for batch in read_range(metadata, topics, name, partition, start, end):
+            reached = np.flatnonzero(batch.column("timestamp").to_numpy() >= timestamp_ms)
+            if len(reached):
+                return int(batch.column("offset")[int(reached[0])].as_py())
+        # Compaction has removed the record; another one may follow.
+        start, end = narrow(end)
+    return end
+
+
+def _narrow(txn: Transaction, name: str, partition: int, timestamp_ms: int, since: int) -> tuple[int, int]:
+    """Return the offsets between which the result is, or twice the end offset if no record is that late."""
+    topic = catalog.get_topic(txn, name, partition)
+    state = catalog.get_state(txn, topic, partition)
+    for segment in catalog.segments(txn, topic, partition):
+        if segment.max_timestamp < timestamp_ms or segment.end_offset <= since:
+            continue
+        start = max(segment.base_offset, state.start_offset, since)
+        for entry in catalog.index_from(txn, topic, partition, segment.base_offset):
+            if entry.offset >= segment.end_offset:
+                break
+            if entry.max_timestamp >= timestamp_ms and entry.offset > start:
+                return start, entry.offset
+            start = max(start, entry.offset)
+        return start, segment.end_offset
+    return state.end_offset, state.end_offset

@@ -167,4 +167,4 @@ class GroupProgress:
             message = 'group "%s" has members, so the progress of the query of that name is not committed for it'
             _logger.warning(message, query)
         except LogError as error:
-            _logger.debug('the progress of query "%s" could not be told: %s', query, error)
+            _logger.debug('cannot report the progress of query "%s": %s', query, error)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import TopicCollection
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import TopicCollection, TopicPartition
 from confluent_kafka.admin import ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from potok.errors import LogError
@@ -15,6 +17,7 @@ from potok.log.embedded.catalog import check_topic_name
 from potok.log.errors import InvalidName, TopicExists, TopicNotFound
 from potok.log.kafka.clients import PATIENCE_S, Clients
 from potok.log.maintenance import DAY_MS, DELETE, policy_of
+from potok.log.ranges import Ranges, inside
 
 _FRESH_S = 1.0
 """How long the partition count of a topic is cached where a request would cost more than the work itself."""
@@ -186,3 +189,24 @@ def read_config(entries: Mapping[str, ConfigEntry]) -> TopicConfig:
         number("delete.retention.ms", DAY_MS),
         number("min.compaction.lag.ms", 0),
     )
+
+
+def beginning(batches: Iterable[pa.RecordBatch], ranges: Ranges) -> tuple[int, int]:
+    """Return the offset up to which there are only records of the ranges, and their number.
+
+    `batches` start with the partition. Gaps between the ranges, left by control records, do not matter.
+    """
+    count = 0
+    for batch in batches:
+        offsets = batch.column("offset").to_numpy()
+        others = np.flatnonzero(~inside(ranges, offsets))
+        if len(others):
+            return int(offsets[others[0]]), count + int(others[0])
+        count += len(offsets)
+    return ranges[-1][1], count
+
+
+def delete_before(clients: Clients, topic: str, partition: int, offset: int) -> None:
+    topic_partition = TopicPartition(topic, partition, offset)
+    future = clients.admin().delete_records([topic_partition], request_timeout=PATIENCE_S)[topic_partition]
+    clients.answer(future, topic)

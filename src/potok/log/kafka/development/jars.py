@@ -163,7 +163,7 @@ def _ivy_jar() -> Path:
     for directory in directories:
         for jar in sorted(Path(directory, "jars").glob("ivy-*.jar")):
             return jar
-    raise JarsNotFound("Kafka", "Ivy is not beside Spark", "pip install --force-reinstall pyspark")
+    raise JarsNotFound("Kafka", "Spark was installed without Ivy", "pip install --force-reinstall pyspark")
 
 
 def _ivy_file(bundle: Bundle) -> str:

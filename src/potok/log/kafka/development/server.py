@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import base64
+import errno
 import fcntl
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -18,12 +21,12 @@ from typing import TextIO
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from potok.errors import LogError
 from potok.java_runtime import find_java
 from potok.log.kafka.development.ivy import Progress
 from potok.log.kafka.development.jars import KAFKA_VERSION, server_jars
-from potok.log.kafka.development.ports import check_port, free_ports, is_listening
 from potok.log.kafka.development.server_files import HOST, ServerFiles
-from potok.log.kafka.errors import ServerNotStarted
+from potok.log.kafka.errors import PortTaken, ServerNotStarted
 from potok.permissions import private_directory
 
 DEFAULT_PORT = 9092
@@ -221,4 +224,34 @@ def _answers(port: int) -> bool:
     try:
         return bool(AdminClient({"bootstrap.servers": f"{HOST}:{port}"}).list_topics(timeout=5).brokers)
     except KafkaException:
+        return False
+
+
+def check_port(port: int) -> None:
+    """Raise if the port cannot be used."""
+    with socket.socket() as probe:
+        # Connections in TIME_WAIT of a stopped server do not block the port.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise PortTaken(port) from error
+            raise LogError(f"cannot listen on port {port}: {error.strerror}", hint="use one above 1023") from error
+
+
+def free_ports(count: int) -> list[int]:
+    """Return distinct free ports; another program may still take them meanwhile."""
+    with ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def is_listening(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), timeout=1):
+            return True
+    except OSError:
         return False

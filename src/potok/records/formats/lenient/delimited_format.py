@@ -17,7 +17,7 @@ from potok.records.conversion.fit import fit
 from potok.records.conversion.lenient import LENIENT
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
 from potok.records.formats.json.encode import base64_of
-from potok.records.formats.lenient.json_encode import lenient_scalars
+from potok.records.formats.lenient.json_format import lenient_scalars
 from potok.records.formats.text import decode_utf8
 from potok.records.rows import column_of
 from potok.records.schemas.schema import Field, Schema

@@ -128,3 +128,8 @@ def _single(schema: Schema, name: str) -> Schema:
             hint="put a STRUCT between them, for example ARRAY<STRUCT<ITEMS ARRAY<INT>>>",
         )
     return schema
+
+
+NULLS = ("optional", "wrapper", "default")
+"""How a null scalar is written: by a field that is `optional`, by a wrapper message, or not at all, so that it is
+read as the default of its type: 0, false, or empty."""

@@ -149,7 +149,7 @@ MAX: Final = AggregateFunction(
 TOPK: Final = AggregateFunction(
     "TOPK",
     "The k greatest values, the greatest first. With further columns, an array of structs: sort_col is the value, and"
-    " col0, col1, ... are what stands beside it. Records in which the value is NULL are left out.",
+    " col0, col1, ... are the further columns. Records in which the value is NULL are left out.",
     (AggregateOverload(f"TOPK(value {_KINDS}[, column ANY, ...], k INT)", _topk_accept, columns=-2),),
     example="SELECT shop, TOPK(amount, customer, 3) FROM orders GROUP BY shop",
 )

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.sql.functions.collections.lists import Mask, flat, is_valid, list_column, map_column, row_keys
-from potok.sql.functions.collections.map_order import entries_of
+from potok.sql.functions.collections.map import entries_of
 from potok.sql.functions.comparing import Ints, codes, has_order
 from potok.sql.functions.function import Accepted, Context, LambdaShape, Overload, ScalarFunction, Types, widens
 from potok.sql.types import BOOLEAN, NULL, VARCHAR

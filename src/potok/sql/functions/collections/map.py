@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sql.functions.collections.array_order import ascending
+from potok.sql.functions.collections.array import ascending
 from potok.sql.functions.collections.lists import (
     Flat,
     first_of_each,
@@ -21,11 +21,10 @@ from potok.sql.functions.collections.lists import (
     map_column,
     row_keys,
 )
-from potok.sql.functions.collections.map_order import entries_of
-from potok.sql.functions.comparing import codes, has_order
+from potok.sql.functions.comparing import Ints, codes, has_order
 from potok.sql.functions.function import Accepted, Context, Overload, ScalarFunction, Types, widens
 from potok.sql.functions.generics import array_item, map_type, plain_types
-from potok.sql.types import BOOLEAN, NULL_KEY, VARCHAR
+from potok.sql.types import BIGINT, BOOLEAN, INT, NULL_KEY, VARCHAR
 
 
 def unique_keys(entries: Flat) -> pa.Array:
@@ -166,3 +165,47 @@ FUNCTIONS: Final = (
         example="MAP_VALUES(MAP('a' := 10, 'b' := 20))  -- [10, 20]",
     ),
 )
+
+
+def entries_of(column: pa.Array) -> Flat:
+    """Order the entries of each map by the bucket of their key, then by insertion."""
+    entries = flat(column)
+    keys = entries.parts[0]
+    if keys.type not in (VARCHAR, INT, BIGINT, BOOLEAN) or entries.lengths.max(initial=0) < 2:
+        return entries
+    rows = entries.rows
+    buckets = _hashes(keys) & (_capacities(entries.lengths)[rows] - 1)
+    order = pa.array(np.lexsort((buckets, rows)))
+    return replace(entries, parts=tuple(part.take(order) for part in entries.parts))
+
+
+def _capacities(sizes: Ints) -> Ints:
+    """Return the number of buckets for a map of this size: a power of two, at most three quarters full."""
+    wanted = np.maximum(1, -(-sizes * 4 // 3))
+    found: Ints = 1 << np.ceil(np.log2(wanted)).astype(np.int64)
+    return found
+
+
+def _hashes(keys: pa.Array) -> Ints:
+    coded = keys.dictionary_encode()
+    spread = np.array([_spread(_hash(key, keys.type)) for key in coded.dictionary.to_pylist()], np.int64)
+    found: Ints = spread[coded.indices.to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _spread(code: int) -> int:
+    return code ^ (code >> 16)
+
+
+def _hash(key: Any, type_: pa.DataType) -> int:
+    """Return `hashCode` as an unsigned 32-bit number."""
+    if type_ == BOOLEAN:
+        return 1231 if key else 1237
+    if type_ == VARCHAR:
+        units = np.frombuffer(key.encode("utf-16-le", "surrogatepass"), np.uint16)
+        code = 0
+        for unit in units.tolist():
+            code = (code * 31 + unit) & 0xFFFFFFFF
+        return code
+    bits: int = key & 0xFFFFFFFFFFFFFFFF
+    return (bits ^ (bits >> 32)) & 0xFFFFFFFF if type_ == BIGINT else bits & 0xFFFFFFFF

@@ -34,7 +34,7 @@ def unit_ms(name: str) -> int:
     """
     found = _UNITS.get(name.upper().removesuffix("S"))
     if found is None:
-        raise ValueError(f"'{name}' is no unit of time: write {', '.join(f'{unit}S' for unit in _UNITS)}")
+        raise ValueError(f"'{name}' is not a unit of time: write {', '.join(f'{unit}S' for unit in _UNITS)}")
     return found
 
 

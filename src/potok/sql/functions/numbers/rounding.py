@@ -219,7 +219,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "TRUNC",
         "math",
-        "The number cut off behind so many decimal places, 0 by default. A DOUBLE without a number of places gives a "
+        "The number truncated to so many decimal places, 0 by default. A DOUBLE without a number of places gives a "
         "BIGINT.",
         (
             Overload("TRUNC(x BIGINT)", takes(BIGINT, result=BIGINT), by_arrow(lambda x: x)),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import re
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +22,6 @@ from potok.sql.functions.function import (
     each_row,
     takes,
 )
-from potok.sql.functions.text.encodings import TO_BYTES, TO_TEXT, encoding_named
 from potok.sql.types import BIGINT, BYTES, DOUBLE, INT, VARCHAR, type_name
 
 _ORDERS: Final = {"BIG_ENDIAN": ">", "LITTLE_ENDIAN": "<"}
@@ -92,7 +93,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "FROM_BYTES",
         "bytes",
-        "Bytes as text in the encoding hex, utf8, ascii or base64. What is no text in utf8 or ascii becomes \ufffd.",
+        "Bytes as text in the encoding hex, utf8, ascii or base64. What is not text in utf8 or ascii becomes \ufffd.",
         (
             Overload(
                 "FROM_BYTES(bytes BYTES, encoding VARCHAR)",
@@ -116,3 +117,51 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
         example="TO_BYTES('6869', 'hex')",
     ),
 )
+
+
+_HEX: Final = re.compile(r"[0-9A-Fa-f]*")
+_NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/]")
+
+NAMES: Final = ("hex", "utf8", "ascii", "base64")
+
+
+def encoding_named(name: str) -> str:
+    """Return the encoding of a case-insensitive name."""
+    if name.lower() not in NAMES:
+        raise ValueError(f"unknown encoding '{name}': it must be one of {', '.join(NAMES)}")
+    return name.lower()
+
+
+def hex_to_bytes(text: str) -> bytes:
+    if len(text) % 2 or not _HEX.fullmatch(text):
+        raise ValueError(f"'{text}' is not hexadecimal: it takes two digits for each byte")
+    return bytes.fromhex(text)
+
+
+def base64_to_bytes(text: str) -> bytes:
+    """Decode strictly: only the alphabet, and padding only at the end, where it may be missing."""
+    missing = -len(text) % 4 if "=" not in text else 0
+    return base64.b64decode(text + "=" * missing, validate=True)
+
+
+def lenient_base64_to_bytes(text: str) -> bytes:
+    """Decode leniently: ignore other characters, and accept the URL alphabet."""
+    digits = _NOT_BASE64.sub("", text.partition("=")[0].replace("-", "+").replace("_", "/"))
+    if len(digits) % 4 == 1:
+        digits = digits[:-1]
+    return base64.b64decode(digits + "=" * (-len(digits) % 4))
+
+
+TO_BYTES: Final[dict[str, Callable[[str], bytes]]] = {
+    "hex": hex_to_bytes,
+    "utf8": lambda text: text.encode(),
+    "ascii": lambda text: text.encode("ascii", "replace"),
+    "base64": base64_to_bytes,
+}
+
+TO_TEXT: Final[dict[str, Callable[[bytes], str]]] = {
+    "hex": lambda data: data.hex().upper(),
+    "utf8": lambda data: data.decode("utf-8", "replace"),
+    "ascii": lambda data: data.decode("ascii", "replace"),
+    "base64": lambda data: base64.b64encode(data).decode(),
+}

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from potok.sql.functions.function import Context, Overload, ScalarFunction, SqlFunction, each_row, takes
-from potok.sql.functions.text.encodings import TO_BYTES, TO_TEXT, encoding_named, hex_to_bytes, lenient_base64_to_bytes
+from potok.sql.functions.text.bytes import TO_BYTES, TO_TEXT, encoding_named, hex_to_bytes, lenient_base64_to_bytes
 from potok.sql.types import BYTES, INT, VARCHAR
 
 _ESCAPE: Final = re.compile(r"\\(?:u+\+?([0-9A-Fa-f]{4})|([0-3]?[0-7]{1,2})|(.)|$)", re.DOTALL)
@@ -101,7 +101,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "MD5",
         "text",
-        "The MD5 hash of the text in UTF-8, as 32 hexadecimal digits. It is no protection against forgery.",
+        "The MD5 hash of the text in UTF-8, as 32 hexadecimal digits. It does not protect against forgery.",
         (
             Overload(
                 "MD5(text VARCHAR)",

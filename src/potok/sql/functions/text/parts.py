@@ -1,4 +1,4 @@
-"""Functions that search, cut, split and pad strings and bytes."""
+"""Functions that search, slice, split and pad strings and bytes."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "INSTR",
         "text",
-        "Where `part` stands in the text, or its n-th occurrence; 0 if nowhere. The search begins at `position`, and "
-        "goes from the end to the beginning if that is negative.",
+        "The position of `part` in the text, or of its n-th occurrence; 0 if there is none. The search begins at "
+        "`position`, and goes from the end to the beginning if that is negative.",
         (
             Overload(
                 "INSTR(text VARCHAR, part VARCHAR[, position INT[, occurrence INT]])",
@@ -141,7 +141,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "LPAD",
         "text",
-        "The text, or bytes, filled up from the left to a length, or cut off to it. NULL if the padding is empty or "
+        "The text, or bytes, filled up from the left to a length, or truncated to it. NULL if the padding is empty or "
         "the length negative.",
         _of_both(
             "LPAD",
@@ -155,7 +155,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "RPAD",
         "text",
-        "The text, or bytes, filled up from the right to a length, or cut off to it. NULL if the padding is empty or "
+        "The text, or bytes, filled up from the right to a length, or truncated to it. NULL if the padding is empty or "
         "the length negative.",
         _of_both(
             "RPAD",
@@ -189,7 +189,7 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     ScalarFunction(
         "SPLIT_TO_MAP",
         "text",
-        "The entries of a text as a map: `entries` stands between them, `within` between key and value. Of several "
+        "The entries of a text as a map: `entries` separates them, `within` between key and value. Of several "
         "with one key the last counts; one without `within` does not. NULL if the delimiters are empty or the same.",
         (
             Overload(

@@ -2,15 +2,59 @@
 
 from __future__ import annotations
 
+import math
 import re
+import time
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
+
+import pyarrow as pa
 
 from potok.compat.java.regex import JavaPattern, compiled, matches
-from potok.sql.budget import LARGEST_VALUE, PER_OBJECT, reserve
-from potok.sql.functions.function import Overload, ScalarFunction, SqlFunction, large_value, takes
-from potok.sql.functions.text.regex_time_limit import each_text
+from potok.compat.java.time_limit import set_deadline
+from potok.sql.budget import LARGEST_VALUE, PER_OBJECT, check_time, end_of_work, reserve
+from potok.sql.functions.function import (
+    Compute,
+    Context,
+    Overload,
+    ScalarFunction,
+    SqlFunction,
+    each_row,
+    large_value,
+    takes,
+)
 from potok.sql.types import INT, VARCHAR, array
+
+ROW_S = 1.0
+"""The time limit per record."""
+COLUMN_S = 5.0
+"""The time limit for all slow records of a column together; after that, each gets at most `LEAST_S`."""
+LEAST_S = 0.01
+
+
+def each_text(function: Callable[..., Any]) -> Compute:
+    """Return a row-by-row computation by a function that applies regular expressions."""
+
+    def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
+        left, over = COLUMN_S, end_of_work() or math.inf
+
+        def timed(*given: Any) -> Any:
+            nonlocal left
+            began = time.monotonic()
+            set_deadline(min(began + min(ROW_S, max(left, LEAST_S)), over))
+            check_time()
+            try:
+                return function(*given)
+            finally:
+                set_deadline(None)
+                took = time.monotonic() - began
+                left -= took if took > LEAST_S / 2 else 0.0
+
+        return each_row(timed)(arguments, rows, result, context)
+
+    return compute
+
 
 T = TypeVar("T")
 
@@ -82,7 +126,7 @@ def _read_replacement(text: str, expression: JavaPattern) -> tuple[str | int, ..
             number, at = _group_number(text, found.start() + 1, expression.groups)
             parts.append(number)
         else:
-            raise ValueError(f"'{text}' is no replacement: write \\$ and \\\\ for the characters themselves")
+            raise ValueError(f"'{text}' is not a replacement: write \\$ and \\\\ for the characters themselves")
     return (*parts, text[at:])
 
 

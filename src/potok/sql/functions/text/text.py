@@ -145,7 +145,7 @@ _OTHERS: Final = (
     ScalarFunction(
         "INITCAP",
         "text",
-        "Every word with a capital and the rest in lower case. Words end at white space; what stands before the first "
+        "Every word with a capital and the rest in lower case. Words end at white space; text before the first "
         "one is left out.",
         (Overload("INITCAP(text VARCHAR)", takes(VARCHAR, result=VARCHAR), each_row(_capitals), size=sizes.words),),
         example="INITCAP('the LAST word')  -- 'The Last Word'",

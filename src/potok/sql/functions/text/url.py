@@ -64,13 +64,13 @@ FUNCTIONS: Final[tuple[SqlFunction, ...]] = (
     _of_text(
         "URL_ENCODE_PARAM",
         _encode,
-        "The text as it may stand in the query of a URL (application/x-www-form-urlencoded: a blank is a +).",
+        "The text encoded for the query of a URL (application/x-www-form-urlencoded: a blank is a +).",
         "URL_ENCODE_PARAM('url encoded!')  -- 'url+encoded%21'",
     ),
     _part(
         "URL_EXTRACT_FRAGMENT",
         lambda uri: uri.fragment,
-        "What stands behind the #, decoded; NULL if there is none.",
+        "What follows the #, decoded; NULL if there is none.",
         "URL_EXTRACT_FRAGMENT('http://test.com#frag%20space')  -- 'frag space'",
     ),
     _part(

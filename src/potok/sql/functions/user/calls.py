@@ -88,7 +88,7 @@ class RowCall:
             if self.table:
                 return [] if found is None else [self.result.write(item) for item in found]
             return self.result.write(found)
-        except Exception as error:  # noqa: BLE001 - the user's code; noted, and told with the query
+        except Exception as error:  # noqa: BLE001 - the user's code; recorded, and reported with the query
             context.failures[row] = f"{type(error).__name__}: {error}"
             return nothing
 
@@ -119,7 +119,7 @@ class ColumnCall:
             if len(found) != rows:
                 raise ValueError(f"{_name(self.function)} gave {len(found)} values for {rows} rows")
             return found if found.type == result else found.cast(result)
-        except Exception as error:  # noqa: BLE001 - the user's code; noted, and told with the query
+        except Exception as error:  # noqa: BLE001 - the user's code; recorded, and reported with the query
             context.failures.update(dict.fromkeys(range(rows), f"{type(error).__name__}: {error}"))
             return pa.nulls(rows, result)
 

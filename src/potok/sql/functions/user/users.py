@@ -85,7 +85,7 @@ def function(
 
     After that, `SELECT SHOUT(name, 3) FROM users` works. The annotations tell the types. A parameter with a default may
     be left out. With NULL the function is called only where the annotation has `| None`; otherwise the result is NULL.
-    A record for which the function raises has NULL, and the reason is told with the query.
+    A record for which the function raises has NULL, and the reason is reported with the query.
 
     A function that yields, or one that is marked with `table=True`, gives a row for each value. A class with the
     methods `start(self)`, `add(self, state, ...)` and `result(self, state)` is an aggregate; `undo(self, state, ...)`
@@ -115,7 +115,7 @@ def function(
 
 
 class _Reader:
-    """Reads the annotations of a function or of the methods of a class, and knows where they stand."""
+    """Reads the annotations of a function or of the methods of a class, with their positions."""
 
     def __init__(self, target: Callable[..., Any], names: dict[str, Any]) -> None:
         self.name = getattr(target, "__qualname__", str(target))

@@ -21,12 +21,12 @@ from potok.sql.syntax.ast.expressions import (
     MapOf,
     Name,
     Node,
+    OrderItem,
     StructOf,
     Subscript,
     TypeName,
     Unary,
 )
-from potok.sql.syntax.ast.order import OrderItem
 from potok.sql.syntax.ast.queries import (
     Emit,
     EveryField,

@@ -185,3 +185,10 @@ class TypeName(Node):
     """Precision and scale of DECIMAL(p, s); the length of VARCHAR(n) is ignored."""
     fields: tuple[tuple[str, TypeName], ...] = ()
     """Names and types in STRUCT<..>."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrderItem(Node):
+    expression: Expression
+    descending: bool = False
+    nulls_first: bool | None = None

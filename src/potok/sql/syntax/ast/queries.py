@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from potok.sql.syntax.ast.expressions import Expression, Node
-from potok.sql.syntax.ast.order import OrderItem
+from potok.sql.syntax.ast.expressions import Expression, Node, OrderItem
 from potok.sql.syntax.ast.row_patterns import MatchRecognize
 
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from potok.sql.syntax.ast.expressions import Expression, Node
-from potok.sql.syntax.ast.order import OrderItem
+from potok.sql.syntax.ast.expressions import Expression, Node, OrderItem
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from potok.patterns.sagas.saga import Saga, on, on_timer
     from potok.records.position import Position
     from potok.records.record import Record
+    from potok.server.serve import serve
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
     from potok.snapshots.aggregates import open_aggregate
@@ -65,6 +66,7 @@ _HOMES = {
     "StateError": "potok.errors",
     "TopologyError": "potok.errors",
     "SettingError": "potok.settings",
+    "serve": "potok.server.serve",
     "SqlError": "potok.sql.errors",
     "open_broker": "potok.log.open",
     "StreamsBuilder": "potok.dsl.builder",
@@ -180,6 +182,7 @@ __all__ = [
     "run",
     "saga",
     "seconds",
+    "serve",
     "session",
     "sliding",
     "start",

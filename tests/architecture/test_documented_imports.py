@@ -14,7 +14,6 @@ from architecture.tree import ROOT
 PUBLIC = re.compile(r"potok(\.(testing|sinks|sources|patterns|faust|spark)(\.\w+)*)?")
 INTERNAL = {
     "potok.cli.queries.pages",
-    "potok.cli.queries.serving",
     "potok.log.kafka.java_options",
     "potok.log.kafka.options",
     "potok.runtime.operations.backup",

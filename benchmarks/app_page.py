@@ -136,7 +136,7 @@ def _app(directory: Path) -> Any:
 
 
 def _work(directory: Path) -> None:
-    from potok.cli.queries.pages import hosted
+    from potok.cli.queries.app_services import hosted
     from potok.spark.run import start
 
     app = _app(directory)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -17,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import kafka
-from benchmarks.bench import LIMIT_S, Bench, console
+from benchmarks.bench import LIMIT_S, Bench
+from benchmarks.packages import python_with
 from potok.log.broker import Broker
 from potok.log.open import open_broker
-from potok.settings import Settings
 from potok.snapshots.ledger_view import read_entry
 
 FAUST, POTOK, SPREAD = "faust", "potok", "potok_spread"
@@ -88,7 +85,11 @@ class Worker:
 
     def __init__(self, where: Place) -> None:
         self._place, self._said = where, where.directory / "said.log"
-        command = [_python(), str(_PROGRAM / "watched.py")] if where.side == FAUST else [sys.executable, _orders()]
+        command = (
+            [python_with("faust", _PROGRAM / "requirements.txt"), str(_PROGRAM / "watched.py")]
+            if where.side == FAUST
+            else [sys.executable, _orders()]
+        )
         options = [] if where.side == FAUST else ["--until-end"]
         self.began_at = time.monotonic()
         with self._said.open("ab") as said:
@@ -159,33 +160,3 @@ def working(where: Place) -> Iterator[Worker]:
 
 def _orders() -> str:
     return str(_PROGRAM / "orders.py")
-
-
-def _python() -> str:
-    """The interpreter of an environment with Faust in it, made on first use and kept in the cache."""
-    requirements = _PROGRAM / "requirements.txt"
-    identity = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    home = Settings.load().cache_path / f"faust-{identity}"
-    if not (home / "bin" / "python").exists():
-        console.print("[dim]installing Faust[/]")
-        home.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=home.parent, prefix="faust-") as draft:
-            _install(Path(draft) / "made", requirements)
-            (Path(draft) / "made").rename(home)
-    return str(home / "bin" / "python")
-
-
-def _install(home: Path, requirements: Path) -> None:
-    python = str(home / "bin" / "python")
-    if shutil.which("uv"):
-        commands = [
-            ["uv", "venv", "--quiet", "--python", sys.executable, str(home)],
-            ["uv", "pip", "install", "--quiet", "--python", python, "--requirement", str(requirements)],
-        ]
-    else:
-        commands = [
-            [sys.executable, "-m", "venv", str(home)],
-            [python, "-m", "pip", "install", "--quiet", "--requirement", str(requirements)],
-        ]
-    for command in commands:
-        subprocess.run(command, check=True)

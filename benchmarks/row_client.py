@@ -1,4 +1,4 @@
-"""Clients that ask a server for rows by key, many at once in one thread.
+"""Clients that ask a server for rows by key, or post to it, many at once in one thread.
 
 They do what a program does that needs such rates: each has a connection of its own which stays open, sends one request,
 waits for the whole answer, looks whether it is the right one, and sends the next. Nothing is sent ahead. Sockets and a
@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 
 Ask = Callable[[], tuple[bytes, bytes]]
-"""The path of the next request, and what the body of its answer must begin with."""
+"""The next request, and what the body of its answer must begin with."""
 
 
 class _Client:
@@ -25,9 +25,9 @@ class _Client:
         self._ask, self.left = ask, count
 
     def send(self) -> None:
-        path, self._wanted = self._ask()
+        request, self._wanted = self._ask()
         self._got, self._began = b"", time.perf_counter()
-        self.socket.sendall(b"GET %b HTTP/1.1\r\nHost: localhost\r\n\r\n" % path)
+        self.socket.sendall(request)
 
     def receive(self) -> float | None:
         """How long the answer took, in milliseconds, if all of it is there."""
@@ -40,7 +40,7 @@ class _Client:
         if not end or len(body) < int(length):
             return None
         took = (time.perf_counter() - self._began) * 1000
-        if not head.startswith(b"HTTP/1.1 200 ") or not body.startswith(self._wanted):
+        if not head.startswith(b"HTTP/1.1 2") or not body.startswith(self._wanted):
             raise RuntimeError(f"a wrong answer: {self._got!r}")
         self.left -= 1
         return took
@@ -73,6 +73,13 @@ def rows_of(table: str, column: str, prefix: str, keys: int) -> Ask:
 
     def what() -> tuple[bytes, bytes]:
         key = f"{prefix}{random.randrange(keys)}".encode()
-        return b"/tables/%b/%b" % (table.encode(), key), b'{"%b":"%b",' % (column.encode(), key)
+        request = b"GET /tables/%b/%b HTTP/1.1\r\nHost: localhost\r\n\r\n" % (table.encode(), key)
+        return request, b'{"%b":"%b",' % (column.encode(), key)
 
     return what
+
+
+def post(port: int, clients: int, each: int, body: bytes) -> list[float]:
+    """The times of requests that post the same body, in milliseconds."""
+    request = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+    return ask(port, clients, each, lambda: (request, b'{"landed":1'))

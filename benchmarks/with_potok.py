@@ -14,6 +14,7 @@ from typing import Any
 import potok
 from benchmarks.measure import rates_between
 from potok import StreamsBuilder, hopping, hours, session, tumbling
+from potok.patterns import cep
 from potok.topology.graph import Topology
 
 
@@ -175,6 +176,28 @@ def three_keys(name: str) -> StreamsBuilder:
     return builder
 
 
+@dataclass
+class CardPayment:
+    payment_id: str
+    user_id: str
+    amount: int
+    paid_at: int
+
+
+def fraud(name: str) -> StreamsBuilder:
+    """At least three small payments and then a big one."""
+    builder = StreamsBuilder(name)
+    payments = builder.stream("payments", value=CardPayment, timestamp="paid_at")
+    pattern = cep.pattern(
+        "small{3,} big", small=lambda e: e["amount"] < 10, big=lambda e: e["amount"] > 100, within="10 min"
+    )
+    found = payments.group_by("user_id").match(pattern, grace="5 s", name="fraud")
+    found.map_values(
+        lambda m: {"first_small": m["small"][0]["amount"], "smalls": len(m["small"]), "big": m["big"][0]["amount"]}
+    ).to(f"alerts-{name}")
+    return builder
+
+
 def copy(name: str, guarantee: str) -> StreamsBuilder:
     """Every record as it is, into a topic of its own."""
     builder = StreamsBuilder(name)
@@ -220,6 +243,7 @@ WHAT: dict[str, Callable[[str], StreamsBuilder | Topology]] = {
     "one_step": one_step,
     "three_steps": three_steps,
     "three_keys": three_keys,
+    "fraud": fraud,
     "copy_exactly_once": partial(copy, guarantee="exactly_once"),
     "copy_at_least_once": partial(copy, guarantee="at_least_once"),
     "copy_at_most_once": partial(copy, guarantee="at_most_once"),

@@ -233,7 +233,8 @@ def batch() -> Diagram:
 
 ROOMS = (
     ("cli  testing  demo", "commands, test drivers"),
-    ("server  faust", "HTTP; Faust-style programs"),
+    ("faust", "Faust-style programs"),
+    ("server", "HTTP"),
     ("statements", "SQL catalog, pull and push queries"),
     ("spark", "the only room that imports pyspark"),
     ("runtime", "planning, batch loop, ledger, recovery"),

@@ -47,6 +47,12 @@ def test_an_unknown_unit_is_reported_with_its_position() -> None:
     assert isinstance(caught.value.at, Location)
 
 
+@pytest.mark.parametrize("given", ["2 fortnights", "9" * 400 + " hours", "9" * 15 + " days", 1e300, 10**400])
+def test_an_unknown_unit_and_a_duration_that_no_clock_can_count_are_not_durations(given: Any) -> None:
+    with pytest.raises(NotADuration):
+        to_ms(given)
+
+
 def test_the_shortest_spelling_is_shown() -> None:
     assert [show_ms(ms) for ms in (0, 1, 1_000, 90_000, 3_600_000, 86_400_000)] == [
         "0ms",

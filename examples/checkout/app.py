@@ -334,7 +334,7 @@ def running(log: str, port: int) -> Iterator[str]:
     with ExitStack() as stack:
         for query in QUERIES:
             stack.enter_context(potok.start(query, broker=log))
-        yield stack.enter_context(potok.serve(*NAMES, broker=log, port=port, files={"/": PAGE})).url
+        yield stack.enter_context(potok.serve(log, queries=NAMES, port=port, files={"/": PAGE})).url
 
 
 def main() -> None:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from potok.patterns.sagas.saga import Saga, on, on_timer
     from potok.records.position import Position
     from potok.records.record import Record
+    from potok.runtime.operations.backup import backup, restore
+    from potok.runtime.operations.reshard import reshard
     from potok.server.serve import serve
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
@@ -121,6 +123,9 @@ _HOMES = {
     "window_store": "potok.topology.stores",
     "open_aggregate": "potok.snapshots.aggregates",
     "open_tables": "potok.snapshots.tables",
+    "backup": "potok.runtime.operations.backup",
+    "restore": "potok.runtime.operations.backup",
+    "reshard": "potok.runtime.operations.reshard",
 }
 
 __all__ = [
@@ -159,6 +164,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "applies",
+    "backup",
     "choreography",
     "command",
     "days",
@@ -178,6 +184,8 @@ __all__ = [
     "open_broker",
     "open_tables",
     "personal",
+    "reshard",
+    "restore",
     "retry",
     "run",
     "saga",

@@ -49,16 +49,16 @@ def days(n: float) -> timedelta:
     return timedelta(days=n)
 
 
+_LONGEST_MS = 2**63
+
+
 class NotADuration(TopologyError):
     """A value that is not a duration."""
 
-    def __init__(self, given: object) -> None:
+    def __init__(self, given: object, message: str = "is not a duration", hint: str = "") -> None:
         shown = f'"{given}"' if isinstance(given, str) else repr(given)
-        super().__init__(
-            f"{shown} is not a duration",
-            hint='write it like "5 minutes", "1h 30m" or seconds(30)',
-            at=Location.of_caller(),
-        )
+        hint = hint or 'write it like "5 minutes", "1h 30m" or seconds(30)'
+        super().__init__(f"{shown} {message}", hint=hint, at=Location.of_caller())
 
 
 def to_ms(duration: Duration) -> int:
@@ -67,9 +67,9 @@ def to_ms(duration: Duration) -> int:
         return round(duration.total_seconds() * 1000)
     if isinstance(duration, str):
         return _parse(duration)
-    if not isinstance(duration, int | float) or not math.isfinite(duration):
+    if not isinstance(duration, int | float) or not -math.inf < duration < math.inf:
         raise NotADuration(duration)
-    return round(duration * 1000)
+    return _whole(duration * 1000, duration)
 
 
 def to_seconds(duration: Duration) -> float:
@@ -95,10 +95,13 @@ def _parse(text: str) -> int:
         if unit not in _UNITS:
             unit = unit.removesuffix("s")
         if unit not in _UNITS:
-            raise TopologyError(
-                f'"{word}" is not a unit of time',
-                hint="use milliseconds, seconds, minutes, hours, days",
-                at=Location.of_caller(),
-            )
+            units = "use milliseconds, seconds, minutes, hours, days"
+            raise NotADuration(word, "is not a unit of time", units)
         total += float(number) * _UNITS[unit]
-    return round(total)
+    return _whole(total, text)
+
+
+def _whole(ms: float, given: object) -> int:
+    if abs(ms) >= _LONGEST_MS:
+        raise NotADuration(given, "is too long", f"a duration has less than {_LONGEST_MS} milliseconds")
+    return round(ms)

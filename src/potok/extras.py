@@ -15,6 +15,7 @@ EXTRAS = {
     "postgres": ("psycopg",),
     "avro": ("fastavro",),
     "protobuf": ("google.protobuf",),
+    "webhooks": ("uvicorn", "starlette", "httptools", "h2", "cryptography"),
     "personal": ("cryptography",),
 }
 """The modules by which each extra is known; pyproject.toml lists the packages."""

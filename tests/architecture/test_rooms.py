@@ -26,7 +26,9 @@ FLOORS = (
     {"runtime"},
     {"spark"},
     {"statements"},
-    {"server", "faust"},
+    {"server"},
+    {"faust"},
+    {"sources"},
     {"testing", "demo"},
     {"cli"},
 )

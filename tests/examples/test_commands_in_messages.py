@@ -16,6 +16,7 @@ from examples.test_command_lines import ROOT, USAGE_ERROR, check
 from potok.cli.main import app
 
 NAMED = re.compile(r"(?<![\w/.`-])potok ((?:[^;,:()`|\n]|:(?=\S))*)")
+CALLED = re.compile(r"\bpotok (?!import\b)")
 PROSE = re.compile(
     r"a|and|be|ends|first|for|has|is|it|lists|made|makes?|or|removes|runs|serves|shows|so|starts|stops|takes|that|the|"
     r"then|there|they|to|waits|which|works"
@@ -27,9 +28,10 @@ GROUP: object = typer.main.get_command(app)
 
 def texts(tree: ast.AST) -> Iterator[str]:
     """Yield the strings of a module but for docstrings; what an f-string fills in reads `1`."""
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    documents = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr | ast.Constant | ast.Expr)]
+    inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+    documents = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "1" for part in node.values)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside | documents:
@@ -51,7 +53,9 @@ def named() -> dict[str, list[str]]:
     """Each command that a module of the package names, by its text and the module."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "src").rglob("*.py")):
-        for text in texts(ast.parse(path.read_text())):
+        source = path.read_text()
+        # Parsing all modules takes seconds, in each worker.
+        for text in texts(ast.parse(source)) if CALLED.search(source) else ():
             for arguments in commands(text):
                 found[f"{path.stem}: {shlex.join(arguments)}"] = arguments
     return found

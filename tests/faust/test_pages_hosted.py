@@ -20,8 +20,8 @@ import potok.faust as faust
 from faust.shop import HOUR, HourlyStats, Order, order
 from log.waiting import until
 from operators.core.in_process import InProcess
-from potok.cli.queries.pages import hosted
 from potok.errors import PotokError
+from potok.faust import hosted
 from potok.faust.pages.request import Request
 
 

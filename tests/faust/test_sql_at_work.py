@@ -13,8 +13,8 @@ import pytest
 import faust.shop
 from faust.shop import Order, order, shop
 from log.waiting import until
-from potok.cli.queries.pages import hosted
 from potok.errors import PotokError
+from potok.faust import hosted
 from potok.spark.run import start
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from potok.topology.patterns.tree import (
     Semantics,
     Sequence,
     SkipTo,
+    Spaced,
     Take,
     Tree,
 )
@@ -27,11 +28,12 @@ Taken = tuple[tuple[str, int], ...]
 
 class Outcome(NamedTuple):
     """What came of one way: a match decided by the record `at`, a match by silence (no `at`), or one cut off by the
-    end of its time or of the records."""
+    end of its time, at `due`, or of the records."""
 
     kind: str
     taken: Taken
     at: int | None
+    due: int = 0
 
 
 class Need(NamedTuple):
@@ -42,6 +44,8 @@ class Need(NamedTuple):
     not_now: tuple[str, ...] = ()
     stops: tuple[tuple[str, tuple[str, ...]], ...] = ()
     moved: bool = False
+    gap_ms: int | None = None
+    silence_ms: int | None = None
 
 
 Then = Callable[[int, Taken, Need], Iterator[Outcome]]
@@ -64,6 +68,7 @@ class Oracle:
         self.pattern, self.rows = pattern, rows
         self.conditions = {one.name: one.condition for one in pattern.definitions}
         self.preferred = pattern.semantics is Semantics.PREFERRED
+        self.gap_ms: int | None = None
 
     def fits(self, name: str, index: int, taken: Taken) -> bool:
         condition, value = self.conditions[name], self.rows[index][1]
@@ -88,14 +93,24 @@ class Oracle:
         if not need.never and not need.not_now:
             yield Outcome("match", taken, taken[-1][1])
             return
+        due = self.due(taken, need.silence_ms)
         for index in range(at, self.stop):
+            if due is not None and self.rows[index][0] >= due:
+                break
             names = need.never + (need.not_now if index == at else ())
             if any(self.fits(name, index, taken) for name in names):
                 return
             if not need.never:
                 yield Outcome("match", taken, index)
                 return
-        yield Outcome("open" if self.deadline is None else "silent", taken, None)
+        yield Outcome("open", taken, None) if due is None else Outcome("silent", taken, None, due)
+
+    def due(self, taken: Taken, gap_ms: int | None) -> int | None:
+        """When it is too late for another record."""
+        dues = [] if self.deadline is None else [self.deadline]
+        if gap_ms is not None:
+            dues.append(self.rows[taken[-1][1]][0] + gap_ms)
+        return min(dues, default=None)
 
     def go(
         self, tree: Tree, at: int, taken: Taken, need: Need, ahead: list[str], must: bool, then: Then
@@ -115,9 +130,23 @@ class Oracle:
                 yield from self.sequence(listed, at, taken, need, ahead, must, then)
             case Repeat():
                 yield from self.repeat(tree, at, taken, need, ahead, must, then)
+            case Spaced(body, gap_ms):
+                outer = self.gap_ms
+                self.gap_ms = shorter(outer, gap_ms)
+
+                def behind(at: int, taken: Taken, need: Need) -> Iterator[Outcome]:
+                    inner, self.gap_ms = self.gap_ms, outer
+                    yield from then(at, taken, need)
+                    self.gap_ms = inner
+
+                yield from self.go(body, at, taken, need, ahead, must, behind)
+                self.gap_ms = outer
 
     def take(self, name: str, at: int, taken: Taken, need: Need, then: Then) -> Iterator[Outcome]:
+        due = self.due(taken, shorter(self.gap_ms, need.gap_ms)) if taken else None
         for index in range(at, self.stop):
+            if due is not None and self.rows[index][0] >= due:
+                break
             if any(self.fits(one, index, taken) for one in need.never + (need.not_now if index == at else ())):
                 return
             for one, unless in need.stops:
@@ -132,7 +161,7 @@ class Oracle:
             if not taken:
                 return
         if taken:
-            yield Outcome("open" if self.deadline is None else "over", taken, None)
+            yield Outcome("open", taken, None) if due is None else Outcome("over", taken, None, due)
 
     def sequence(
         self,
@@ -154,6 +183,7 @@ class Oracle:
                     now = now._replace(not_now=(*now.not_now, node.variable), moved=False)
                 else:
                     now = now._replace(never=(*now.never, node.variable), moved=False)
+                now = now._replace(silence_ms=shorter(now.silence_ms, node.within_ms))
                 yield from behind(number + 1, at, taken, now, begun)
                 return
             following, needed = list[str](), must
@@ -184,7 +214,7 @@ class Oracle:
             return then(at, taken, now)
 
         def again(count: int, at: int, taken: Taken, now: Need) -> Iterator[Outcome]:
-            entry = now if count == 0 else now._replace(gap=tree.gap)
+            entry = now if count == 0 else now._replace(gap=tree.gap, gap_ms=shorter(now.gap_ms, tree.gap_ms))
             stops = tuple((name, ()) for name in tree.until)
             if count >= tree.least and tree.loop is Loop.RELUCTANT and not self.preferred:
                 stops += tuple((name, ()) for name in ahead)
@@ -226,6 +256,10 @@ class Oracle:
             yield from leave(at, taken, need)
 
 
+def shorter(one: int | None, other: int | None) -> int | None:
+    return min((ms for ms in (one, other) if ms is not None), default=None)
+
+
 def leading(tree: Tree) -> list[str]:
     match tree:
         case Take(name):
@@ -239,7 +273,7 @@ def leading(tree: Tree) -> list[str]:
             return found
         case Choice(options) | Permute(options, _):
             return [name for option in options for name in leading(option)]
-        case Repeat():
+        case Repeat() | Spaced():
             return leading(tree.body)
     return []
 
@@ -256,6 +290,8 @@ def may_be_empty(tree: Tree) -> bool:
             return all(may_be_empty(option) for option in options)
         case Repeat():
             return tree.optional or may_be_empty(tree.body)
+        case Spaced():
+            return may_be_empty(tree.body)
     return True
 
 
@@ -273,9 +309,9 @@ def match_all(pattern: Pattern, after: AfterMatch, rows: list[tuple[int, Any]]) 
     return _every(oracle) if after.skip is SkipTo.NO_SKIP else _one_after_another(oracle, after)
 
 
-def _time(oracle: Oracle, start: int, outcome: Outcome) -> int:
+def _time(oracle: Oracle, outcome: Outcome) -> int:
     if outcome.kind != "match":
-        return oracle.rows[start][0] + (oracle.pattern.within_ms or 0)
+        return outcome.due
     return int(oracle.rows[outcome.taken[-1][1]][0])
 
 
@@ -283,18 +319,18 @@ def _every(oracle: Oracle) -> tuple[list[Result], list[Result]]:
     found: list[tuple[tuple[int, int, int], int, Result]] = []
     over: list[Result] = []
     for start in range(len(oracle.rows)):
-        cut: dict[Taken, None] = {}
-        for outcome in oracle.ways(start):
-            result = Result(outcome.taken, _time(oracle, start, outcome))
+        cut: dict[tuple[Taken, int], None] = {}
+        for outcome in dict.fromkeys(oracle.ways(start)):
+            result = Result(outcome.taken, _time(oracle, outcome))
             if outcome.kind == "match":
                 assert outcome.at is not None
                 found.append(((oracle.rows[outcome.at][0], 1, outcome.at), start, result))
             elif outcome.kind == "silent":
                 found.append(((result.time, 0, 0), start, result))
             elif outcome.kind == "over":
-                cut[outcome.taken] = None
-        deadline = oracle.rows[start][0] + (oracle.pattern.within_ms or 0)
-        over += [Result(taken, deadline) for taken in cut]
+                cut[outcome.taken, outcome.due] = None
+        over += [Result(taken, due) for taken, due in cut]
+    over.sort(key=lambda result: result.time)
     found.sort(key=lambda item: item[:2])
     return [result for _, _, result in found], over
 
@@ -307,12 +343,12 @@ def _one_after_another(oracle: Oracle, after: AfterMatch) -> tuple[list[Result],
         if start < begin:
             continue
         ways = oracle.ways(start)
-        best = _best(ways, preferred=oracle.preferred)
+        best = _best(oracle, ways)
         if best is None:
             continue
         if best.kind == "open":
             break
-        result = Result(best.taken, _time(oracle, start, best))
+        result = Result(best.taken, _time(oracle, best))
         if best.kind == "over":
             over.append(result)
         else:
@@ -321,20 +357,22 @@ def _one_after_another(oracle: Oracle, after: AfterMatch) -> tuple[list[Result],
     return found, over
 
 
-def _best(ways: list[Outcome], *, preferred: bool) -> Outcome | None:
-    if preferred:
+def _best(oracle: Oracle, ways: list[Outcome]) -> Outcome | None:
+    if oracle.preferred:
         for one in ways:
             if one.kind != "over":
                 return one
         return ways[0] if ways else None
-    complete = [one for one in ways if one.kind == "match"]
+    complete = [one for one in ways if one.kind in ("match", "silent")]
     if complete:
-        return min(complete, key=lambda one: one.at or 0)
-    for kind in ("silent", "open", "over"):
-        for one in ways:
-            if one.kind == kind:
-                return one
-    return None
+        return min(complete, key=lambda one: _when(oracle, one))
+    lasting = next((one for one in ways if one.kind == "open"), None)
+    return lasting or (max(ways, key=lambda one: one.due) if ways else None)
+
+
+def _when(oracle: Oracle, outcome: Outcome) -> tuple[int, int, int]:
+    """What the time decides comes before the record with that time."""
+    return (outcome.due, 0, 0) if outcome.at is None else (oracle.rows[outcome.at][0], 1, outcome.at)
 
 
 def _following(taken: Taken, start: int, after: AfterMatch) -> int:

@@ -38,14 +38,15 @@ def quantified(draw: st.DrawFn, made: Pattern) -> Pattern:
     kind = draw(st.sampled_from(["one"] * 4 + ["optional", "more", "times", "range"]))
     if kind == "one" or type(made.tree).__name__ == "Repeat":
         return made
+    between = draw(st.sampled_from([None, None, 2]))
     if kind == "optional":
         made = made.optional()
     elif kind == "more":
-        made = made.times_or_more(draw(st.integers(1, 2)))
+        made = made.times_or_more(draw(st.integers(1, 2)), within=between)
         if draw(st.booleans()):
             made = made.until(lambda e: e["x"] == 5)
     elif kind == "times":
-        made = made.times(2)
+        made = made.times(2, within=between)
     else:
         made = made.times(draw(st.integers(0, 2)), draw(st.integers(2, 3)))
     made = draw(st.sampled_from([Pattern.group, Pattern.greedy, Pattern.reluctant]))(made)
@@ -61,6 +62,8 @@ def sequences(draw: st.DrawFn, depth: int) -> Pattern:
             made = draw(st.sampled_from([Pattern.not_next, Pattern.not_followed_by]))(made, absent)
         follow = draw(st.sampled_from([Pattern.next, Pattern.followed_by, Pattern.followed_by_any]))
         made = follow(made, draw(parts(depth)))
+        if draw(st.integers(0, 4)) == 0:
+            made = made.within(draw(st.integers(1, 4)), between="neighbours")
     return made
 
 
@@ -89,6 +92,8 @@ def patterns(draw: st.DrawFn) -> Pattern:
         if draw(st.integers(0, 4)) == 0:
             absent = EVENTS[draw(st.sampled_from(NAMES))]
             made = draw(st.sampled_from([Pattern.not_next, Pattern.not_followed_by]))(made, absent)
+            if made.tree.parts[-1].node.immediately is False and draw(st.booleans()):
+                made = made.within(3, between="neighbours")
     made = made if within is None else made.within(within)
     try:
         check(made, None)

@@ -41,7 +41,7 @@ def test_matches_are_those_of_backtracking(
     stream = builder.stream("in", value="x bigint") if typed else builder.stream("in")
     matched = stream.group_by_key().match(pattern, after=after, grace=3, name="found")
     matched.to("matches")
-    if pattern.within_ms is not None:
+    if pattern.ends_in_time:
         matched.timeouts.to("timeouts")
     node = next(node for node in builder.build() if isinstance(node, Match))
     rows, sent = _rows(given_)
@@ -53,13 +53,13 @@ def test_matches_are_those_of_backtracking(
             driver.send("in", {"x": -1}, key=f"end{partition}", timestamp=FAR, partition=partition)
         driver.run(batch_records=batch)
         found = _by_key(driver.read("matches"))
-        over = _by_key(driver.read("timeouts")) if pattern.within_ms is not None else {}
+        over = _by_key(driver.read("timeouts")) if pattern.ends_in_time else {}
         assert not driver.dead_letters()
 
     for key, ordered in rows.items():
         matches, timeouts = match_all(pattern, node.after, ordered)
         assert found.get(key, []) == [_shown(one, node, ordered) for one in matches], (str(pattern), after, ordered)
-        if pattern.within_ms is not None:
+        if pattern.ends_in_time:
             assert over.get(key, []) == [_shown(one, node, ordered) for one in timeouts], (str(pattern), ordered)
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import socket
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import psycopg
 import pytest
 import redis
+from redis._parsers.base import BaseParser
 
 from potok.backends import redis_connection
 from potok.backends.postgres import connections
 from potok.backends.state_url import StoreUnreachable, Where
 from potok.errors import PotokError, StateError
+from potok.metadata.redis_metadata import VALUES, RedisMetadata
 from potok.state.fence import Attempt
 from potok.state.store import Store
 from servers import PostgresServer, RedisServer, durable_redis, postgres_server
@@ -118,6 +124,52 @@ def _password(client: redis.Redis, _: str) -> None:
     client.client_kill_filter(_type="normal", skipme=True)
 
 
+def _too_few_replicas(client: redis.Redis, _: str) -> None:
+    client.config_set("min-replicas-to-write", "1")
+
+
+def _cannot_save(client: redis.Redis, _: str) -> None:
+    """The file of the next snapshot is a directory."""
+    directory = Path(str(client.config_get("dir")["dir"]), "dump.rdb")
+    (directory / "occupied").mkdir(parents=True)
+    client.config_set("save", "1 1")
+    client.bgsave()
+    _until(lambda: client.info("persistence")["rdb_last_bgsave_status"] != "ok", "the snapshot fails")
+
+
+def _busy_with_a_script(client: redis.Redis, _: str) -> None:
+    client.config_set("busy-reply-threshold", "1")
+    port = client.connection_pool.connection_kwargs["port"]
+    with socket.create_connection(("127.0.0.1", port)) as other:
+        other.sendall(b'EVAL "while true do end" 0\r\n')
+    _until(lambda: _is_busy(client), "a script runs")
+
+
+def _is_busy(client: redis.Redis) -> bool:
+    try:
+        client.ping()
+    except redis.ResponseError as error:
+        return str(error).startswith("BUSY")
+    return False
+
+
+def _until(holds: Callable[[], bool], what: str) -> None:
+    give_up_at = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < give_up_at, what
+
+
+def _healthy(client: redis.Redis) -> None:
+    with suppress(redis.ResponseError):
+        client.script_kill()
+    _until(lambda: not _is_busy(client), "the script ends")
+    client.replicaof("NO", "ONE")
+    for name, value in (("maxmemory", "0"), ("requirepass", ""), ("min-replicas-to-write", "0"), ("save", "")):
+        client.config_set(name, value)
+    shutil.rmtree(Path(str(client.config_get("dir")["dir"]), "dump.rdb"), ignore_errors=True)
+    client.close()
+
+
 @pytest.mark.parametrize(
     ("fault", "message", "passing"),
     [
@@ -126,6 +178,9 @@ def _password(client: redis.Redis, _: str) -> None:
         (_full, "out of memory", True),
         (_replica, "read-only", True),
         (_password, "cannot be reached", True),
+        (_too_few_replicas, "NOREPLICAS", True),
+        (_cannot_save, "MISCONF", True),
+        (_busy_with_a_script, "BUSY", True),
     ],
 )
 def test_what_redis_rejects_is_an_error_of_potok(
@@ -137,10 +192,30 @@ def test_what_redis_rejects_is_an_error_of_potok(
     try:
         _check(_errors(shard, store), str(shard.where), message, passing=passing)
     finally:
-        client.replicaof("NO", "ONE")
-        client.config_set("maxmemory", "0")
-        client.config_set("requirepass", "")
-        client.close()
+        _healthy(client)
+
+
+@pytest.mark.parametrize("code", redis_connection.TEMPORARY)
+@pytest.mark.parametrize("before", ["", "Command # 1 (EVAL -- KEYS: k) of pipeline caused error: "])
+def test_redis_that_serves_nobody_for_the_time_being_is_asked_again(code: str, before: str) -> None:
+    error = BaseParser.parse_error(f"{code} as the server explains it")
+    if before and str(error).startswith(code):
+        error.args = (f"{before}{error}",)
+    where = Where.of("redis://127.0.0.1:1/0")
+    message = f"cannot be used for the time being: Redis answers {code}"
+    with pytest.raises(StateError, match=message) as caught, redis_connection.reached(where):
+        raise error
+    assert caught.value.passing
+    assert redis_connection.TEMPORARY[code] in caught.value.hint
+
+
+def test_metadata_that_somebody_else_wrote_is_an_error_of_potok(redis_beside: RedisServer) -> None:
+    client = redis.Redis.from_url(redis_beside.url)
+    client.hset(VALUES, b"foreign/\xff", b"x")
+    with pytest.raises(StateError, match="is not written by Potok"):
+        RedisMetadata(Where.of(redis_beside.url)).list_metadata("foreign/")
+    client.hdel(VALUES, b"foreign/\xff")
+    client.close()
 
 
 def test_a_killed_redis_is_unreachable_and_usable_after_a_restart(redis_beside: RedisServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -10,10 +11,19 @@ from typing import Any
 
 import redis
 from redis.backoff import EqualJitterBackoff, NoBackoff
-from redis.exceptions import BusyLoadingError, NoPermissionError, OutOfMemoryError, ReadOnlyError, RedisError
+from redis.exceptions import (
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    TryAgainError,
+)
 from redis.retry import Retry
 
-from potok.backends.state_url import StoreNotWritable, StoreUnreachable, Where
+from potok.backends.state_url import StoreNotReady, StoreNotWritable, StoreUnreachable, Where
 from potok.errors import StateError
 from potok.redact import safe_cause
 from potok.retry_policy import FIRST_S, MOST_S
@@ -22,6 +32,22 @@ TRIES = 4
 CONNECT_S = 2.0
 PATIENCE_S = 60.0
 """Time limit of a command: a large write of one shard while other shards are written too."""
+
+TEMPORARY = {
+    "MISCONF": "the server cannot save its data to disk: free space there, or see its log",
+    "NOREPLICAS": "too few replicas are connected: start them, or lower min-replicas-to-write",
+    "BUSY": "a script of another client is running: SCRIPT KILL ends it",
+    "MASTERDOWN": "the link of this replica to its primary is down: use the URL of the primary",
+    "CLUSTERDOWN": "a part of the cluster is down: see CLUSTER INFO",
+    "TRYAGAIN": "the cluster is moving keys to another node",
+}
+"""Codes of errors that go away without a change to the program or its URL, with the reason."""
+
+_CLASSES = {MasterDownError: "MASTERDOWN", ClusterDownError: "CLUSTERDOWN", TryAgainError: "TRYAGAIN"}
+"""Errors whose message the client shortens by the code."""
+
+_CODE = re.compile(rf"(?:^|: )({'|'.join(TEMPORARY)}) ")
+"""The code of an error; in a pipeline, the command is quoted before it."""
 
 _open: dict[tuple[int, str], Any] = {}
 _away: set[str] = set()
@@ -108,5 +134,14 @@ def reached(where: Where) -> Iterator[None]:
         hint = "use the URL of the primary; after a failover, the batch is repeated until the server accepts writes"
         raise StoreNotWritable(str(where), f"Redis is a read-only replica: {error}", hint) from safe_cause(error)
     except (RedisError, ValueError) as error:
+        code = _temporary(error)
+        if code:
+            hint = f"{TEMPORARY[code]}; the batch is repeated until then"
+            raise StoreNotReady(str(where), f"Redis answers {code}", hint) from safe_cause(error)
         message = f"Redis at {where} rejected the request: {error}"
         raise StateError(message, hint="see the log of that server") from safe_cause(error)
+
+
+def _temporary(error: Exception) -> str:
+    found = _CODE.search(str(error))
+    return found.group(1) if found else _CLASSES.get(type(error), "")

@@ -66,6 +66,15 @@ class StoreNotWritable(StateError):
         super().__init__(f"the state at {place} cannot be written: {cause}", hint=hint)
 
 
+class StoreNotReady(StateError):
+    """A server that answers, but carries out no commands for the time being."""
+
+    passing = True
+
+    def __init__(self, place: str, cause: str, hint: str) -> None:
+        super().__init__(f"the state at {place} cannot be used for the time being: {cause}", hint=hint)
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """A state location. `url` may hold a password and is never shown; `str()` omits it."""

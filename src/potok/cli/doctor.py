@@ -34,6 +34,7 @@ OF_EXTRAS = {
     "postgres": "potok.backends.postgres.connections",
     "avro": "potok.records.formats.avro.avro_format",
     "protobuf": "potok.records.formats.protobuf.protobuf_format",
+    "webhooks": "potok.sources.webhooks.receive",
 }
 GIGABYTE = 1 << 30
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}

@@ -11,6 +11,7 @@ from potok.faust.messaging.channel import Channel
 from potok.faust.messaging.event import Event, current_event
 from potok.faust.messaging.replies import AskFailed, uuid
 from potok.faust.messaging.topic import Topic
+from potok.faust.pages.hosted import hosted
 from potok.faust.records.codecs import Codec, Schema
 from potok.faust.records.fields import FieldDescriptor, ValidationError
 from potok.faust.records.record import Record
@@ -62,6 +63,7 @@ __all__ = [
     "Web",
     "Window",
     "current_event",
+    "hosted",
     "models",
     "serializers",
     "types",

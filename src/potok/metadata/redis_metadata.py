@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from potok.backends.redis_connection import connect, reached
 from potok.backends.state_url import Where
+from potok.errors import StateError
 from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 
 _SET = """
@@ -54,7 +55,16 @@ class RedisMetadata(MetadataStore):
             names = sorted(name for name in self._client.hkeys(VALUES) if name.startswith(prefix.encode()))
             values = self._client.hmget(VALUES, names) if names else []
         pairs = zip(names, values, strict=True)
-        return {name.decode(): value for name, value in pairs if value is not None}
+        return {self._decoded(name): value for name, value in pairs if value is not None}
+
+    def _decoded(self, name: bytes) -> str:
+        try:
+            return name.decode()
+        except UnicodeDecodeError as error:
+            message = (
+                f"the hash {VALUES} of Redis at {self._where} has the field {name!r}, which is not written by Potok"
+            )
+            raise StateError(message, hint="remove the field, or use another database of the server") from error
 
     def set_metadata(self, updates: Mapping[str, bytes | None], expect: Mapping[str, bytes | None] = {}) -> None:
         triples = [

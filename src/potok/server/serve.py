@@ -1,17 +1,20 @@
-"""Serve programs from Python: their tables, commands and sagas, and files of one's own."""
+"""Serve a log over HTTP from a Python program."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from potok.extras import need_extra
+from potok.log.broker import Broker
 from potok.log.open import open_broker
-from potok.server.access.tokens import Tokens
-from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+
+if TYPE_CHECKING:
+    from potok.server.server import Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,33 +27,43 @@ class ServedFiles:
 
 @contextmanager
 def serve(
-    *queries: str,
-    broker: str | Path | None = None,
+    broker: str | Path | Broker,
+    *,
+    queries: Sequence[str] | None = None,
     host: str = "127.0.0.1",
     port: int = 8088,
+    run_queries: bool = True,
     tokens: str | Path | None = None,
     origins: Collection[str] = (),
     files: Mapping[str, str | Path] | None = None,
+    **settings: Any,
 ) -> Iterator[Server]:
-    """Serve the tables, commands and sagas of queries over HTTP, whichever process runs them.
+    """Serve a log over HTTP in this process, as `potok serve` does.
 
-    >>> with potok.start(builder, broker="file:./data") as query, potok.serve("shop", broker="file:./data") as server:
+    >>> with potok.serve("file:./data", port=0) as server:
     ...     print(server.url)
 
     Args:
-        queries: The names of the queries; one that has not started yet has nothing to serve.
-        broker: The URL of the log.
-        host: The address to listen on; without tokens, one of this machine.
-        port: The port; 0 for any free one.
-        tokens: A `tokens.toml`.
-        origins: Sites whose pages may call this server from a browser.
-        files: Directories by path; the `index.html` of `{"/": "./page"}` is the page of the server.
+        broker: The log, or its URL.
+        queries: Serve only the tables of these queries, which this or another process runs, instead of the SQL catalog.
+        host: The address to listen on; without tokens, a loopback address.
+        port: The port to listen on; 0 for any free port.
+        run_queries: Whether SQL queries run in this process.
+        tokens: A file of tokens.
+        origins: Sites whose pages may call this server from a browser; none by default.
+        files: Directories and files by path; with `{"/": "./page"}`, the page of the server is `./page/index.html`.
+        settings: Any setting of `potok.toml`.
     """
-    settings = Settings.load(broker=None if broker is None else str(broker))
-    log = open_broker(settings.broker, settings)
+    need_extra("serving a log", "server")
+    from potok.server.access.tokens import Tokens
+    from potok.server.server import Server
+    from potok.statements.database import Database
+    from potok.statements.query_tables import QueryTables
+
+    url = broker.url if isinstance(broker, Broker) else str(broker)
+    chosen = Settings.load(broker=url, **settings)
+    log = broker if isinstance(broker, Broker) else open_broker(url, chosen)
+    database = Database(log, chosen, runs=run_queries) if queries is None else QueryTables(log, chosen, queries)
     served = [ServedFiles(prefix, Path(path)) for prefix, path in (files or {}).items()]
-    with (
-        QueryTables(log, settings, queries) as database,
-        Server(database, host, port, tokens=Tokens.load(tokens), origins=origins, files=served) as server,
-    ):
+    with database, Server(database, host, port, tokens=Tokens.load(tokens), origins=origins, files=served) as server:
         yield server

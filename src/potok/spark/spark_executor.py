@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 FIXED_COST = 500
 """The fixed cost of a part, in records."""
 
+JAVA_CLASSES = {
+    "PythonRDD": ("collectAndServe", "valueOfPair"),
+    "PythonUtils": ("getBroadcastThreshold",),
+    "SimplePythonFunction": (),
+    "PairwiseRDD": (),
+    "PythonPartitioner": (),
+}
+"""The Java classes that pyspark uses in each batch, and their static methods."""
+
 Group = list[tuple[int, Job]]
 """Parts that one task runs, each with its number."""
 
@@ -35,6 +44,7 @@ class SparkExecutor:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
+        _remember_classes(context)
         self.master = str(context.master)
         self.parallelism = int(context.defaultParallelism)
         self._numbers: dict[int, Any] = {}
@@ -87,6 +97,18 @@ def start_spark(settings: Settings) -> SparkExecutor:
     """Start an executor on the context of this process."""
     set_log_level(settings.log_level)
     return SparkExecutor(spark_context(settings))
+
+
+def _remember_classes(context: SparkContext) -> None:
+    """Keep the Java classes and methods that every batch needs as attributes of what they are looked up on: py4j would
+    otherwise ask the JVM for them again, six times in each batch.
+    """
+    jvm: Any = context._jvm
+    for name, methods in JAVA_CLASSES.items():
+        found = getattr(jvm, name)
+        setattr(jvm, name, found)
+        for method in methods:
+            setattr(found, method, getattr(found, method))
 
 
 def _grouped(parts: Sequence[Part], numbers: Sequence[int], tasks: int) -> list[Group]:

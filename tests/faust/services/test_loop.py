@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 import potok.faust as faust
-from potok.cli.queries.pages import hosted
+from potok.faust import hosted
 from potok.faust.services.loop import AppLoop
 from potok.faust.services.services import Services
 

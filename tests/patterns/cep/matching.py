@@ -26,7 +26,7 @@ def matched(pattern: Pattern, text: str, **options: Any) -> Matched:
     builder = StreamsBuilder("cep")
     found = builder.stream("in").group_by_key().match(pattern, name="found", **options)
     found.to("matches")
-    if pattern.within_ms is not None:
+    if pattern.ends_in_time:
         found.timeouts.to("timeouts")
     with TestDriver(builder) as driver:
         for number, word in enumerate(text.split(), 1):
@@ -37,7 +37,7 @@ def matched(pattern: Pattern, text: str, **options: Any) -> Matched:
         driver.run()
         return Matched(
             [_shown(record.value) for record in driver.read("matches")],
-            [_shown(record.value) for record in driver.read("timeouts")] if pattern.within_ms is not None else [],
+            [_shown(record.value) for record in driver.read("timeouts")] if pattern.ends_in_time else [],
             [letter.error for letter in driver.dead_letters()],
         )
 

@@ -133,3 +133,27 @@ def test_text_prefers_the_longest_repetition_and_then_skips_past_the_match() -> 
 def test_a_condition_reads_the_match_so_far() -> None:
     later = cep.event("later", lambda e, m: e["at"] >= m["a"].first["at"] + 2 * len(m.a))
     assert matches(a.times(2).followed_by(later), "a a a c c c", after="skip_past_last") == ["a1 a2 c5"]
+
+
+def test_within_between_neighbours_limits_the_time_before_the_last_part_alone() -> None:
+    pattern = a.followed_by(b).within("10 ms", between="neighbours").followed_by(c)
+    found = matched(pattern, "a@1 b@10 c@500 a@600 b@610 c@620")
+    assert found.matches == ["a1 b10 c500"]
+    assert found.timeouts == ["a600"]
+
+
+def test_an_absence_at_the_end_lasts_for_the_time_between_neighbours() -> None:
+    pattern = a.followed_by(b).not_followed_by(c).within("10 ms", between="neighbours")
+    assert matches(pattern, "a@1 b@100 c@109 a@200 b@300 c@310") == ["a200 b300"]
+
+
+def test_repetitions_can_be_limited_in_the_time_between_them() -> None:
+    pattern = a.one_or_more(within="10 ms").greedy().followed_by(b)
+    assert matches(pattern, "a@1 a@9 a@18 b@100", after="skip_past_last") == ["a1 a9 a18 b100"]
+    assert matches(a.times(2, within="10 ms"), "a@1 a@11 a@20") == ["a11 a20"]
+
+
+def test_two_repetitions_of_one_event_have_their_own_until() -> None:
+    first = a.one_or_more().until(lambda e: e["kind"] == "b")
+    second = a.one_or_more().until(lambda e: e["kind"] == "c")
+    assert matches(first.next(b).next(second), "a b a c a", after="skip_past_last") == ["a1 b2 a3"]

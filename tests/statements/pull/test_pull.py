@@ -360,6 +360,8 @@ def test_a_table_with_versions_is_read_as_of_an_instant(play: Play) -> None:
         assert play.rows(f"SELECT name, ROWTIME FROM people AS OF {instant};") == [("Ann", 1_000)]
         assert play.rows(f"SELECT name FROM people AS OF {instant} WHERE id = 'u';") == [("Ann",)]
     assert play.rows("SELECT name FROM people AS OF 999;") == []
+    with pytest.raises(Refused, match="line 1, column 18: AS OF needs a timestamp, not NULL"):
+        play.rows("SELECT name FROM people AS OF CAST(NULL AS BIGINT);")
 
 
 def test_instants_are_compared_with_text(orders: Play) -> None:

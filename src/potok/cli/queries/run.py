@@ -68,7 +68,7 @@ def run(
     running anything. With --json, each line is an object whose `event` is changed, progress or ended.
     """
     found, topology = load_program(program)
-    from potok.cli.queries.pages import AppServices
+    from potok.cli.queries.app_services import AppServices
     from potok.runtime.operations.shadow import shadow_of, start_shadow
     from potok.runtime.queries.prepare import changes_of
     from potok.spark.run import start

@@ -1,4 +1,10 @@
-"""The sets of characters that Java's regular expressions have names for, as ranges in the brackets of Python's."""
+"""The sets of characters that Java's regular expressions have names for, as ranges in the brackets of Python's.
+
+`regex` knows these names too. With its own \\p{L} a search takes 1.2 us instead of 47 us, and compiling 0.2 ms instead
+of 180 ms (once in a process). But with its flag ASCII, which Java's classes and its (?i) need, that matches ASCII
+letters only, and its version of Unicode is not that of `unicodedata`: 26,416 code points differ. Its mode V1, which has
+nested and intersected classes, folds "ß" to "ss" under (?iu); Java does not.
+"""
 
 from __future__ import annotations
 

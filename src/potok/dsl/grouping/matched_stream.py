@@ -23,7 +23,7 @@ class MatchedStream(Stream[K, V]):
 
         >>> alerts.timeouts.to("almost")
         """
-        if self._match.pattern.within_ms is None:
+        if not self._match.pattern.ends_in_time:
             hint = 'add .within("10 min") to the pattern'
             raise TopologyError("a pattern without a time limit has no timeouts", hint=hint, at=calling_location())
         if self._timeouts is None:

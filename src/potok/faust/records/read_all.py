@@ -2,6 +2,9 @@
 
 `Record.from_data` defines the result for one value. Here each step processes a whole column, which takes a fifth of
 the time; if any value is irregular, all of them are read one by one.
+
+`msgspec.convert` gains nothing here: 0.63 us a record of four plain fields against 0.45 us, and 1.07 us against 1.15 us
+with a list among them. It also coerces less, and describes a misfit in other words.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 from potok.errors import PotokError
@@ -23,7 +22,6 @@ from potok.topology.describe import describe
 if TYPE_CHECKING:
     from potok.faust.app import App
 
-HOSTED = "potok.cli.queries.pages:hosted"
 """The server of pages, found by name like a plug-in: an app does not depend on servers."""
 
 INTERRUPTED = 130
@@ -138,7 +136,8 @@ def _served(app: App, parsed: argparse.Namespace) -> Iterator[None]:
     if parsed.without_web or not app.options.get("web_enabled", True):
         yield
         return
-    hosted = resolve_name(HOSTED)
+    from potok.faust.pages.hosted import hosted  # loads the server
+
     web = {"host": parsed.web_bind, "port": parsed.web_port, "tokens": parsed.web_tokens, "origins": parsed.web_cors}
     with hosted(app, **web) as server:
         if server is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +18,11 @@ from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import SeveralOutputs, Task, all_but
 from potok.operators.core.unserializable import not_data
 from potok.operators.exchange.shards import key_column
-from potok.operators.patterns.machine import Machine
+from potok.operators.patterns.machine import MOST_THREADS, Machine
 from potok.operators.patterns.matches import Matches
 from potok.operators.patterns.neighbours import Neighbours
 from potok.operators.patterns.runs import Row, Runs, runs_of
+from potok.operators.patterns.start_filter import StartFilter, can_filter
 from potok.operators.patterns.ties import in_tie_order
 from potok.operators.windows.windows import timers_of
 from potok.records.keys import encode_each_key
@@ -31,6 +33,7 @@ from potok.topology.inference.patterns import shifted_type
 from potok.topology.inference.step import Step
 from potok.topology.nodes import Match
 from potok.topology.patterns.program import ACCEPT, compile_pattern
+from potok.topology.patterns.tree import SkipTo
 
 ALWAYS = 1 << 61
 """The condition that every record satisfies, if every record can begin something."""
@@ -39,6 +42,25 @@ AT_START = 1 << 60
 
 TIMEOUTS = 0
 """The output of what had matched when its time was over."""
+
+
+Mask = npt.NDArray[np.bool_]
+
+
+class _Records(NamedTuple):
+    """Records by key, in order. `starts` may begin a match, and of those `begins` need to be begun."""
+
+    times: list[int]
+    values: list[Any]
+    input_partitions: list[int]
+    offsets: list[int]
+    bits: list[int]
+    starts: list[bool]
+    begins: list[bool]
+    order: Ints
+
+
+NO_RECORDS = _Records([], [], [], [], [], [], [], np.zeros((0, 0), np.int64))
 
 
 @dataclass(slots=True)
@@ -101,6 +123,13 @@ class MatchRecords(SeveralOutputs):
             numbered=node.numbered,
             unmatched=node.unmatched,
         )
+        self._max_runs = node.max_runs
+        self._filter: StartFilter | None = None
+        if can_filter(program, iterative, unmatched=node.unmatched):
+            merged = node.after.skip is not SkipTo.NO_SKIP
+            self._filter = StartFilter(program, pattern.within_ms, None if merged else MOST_THREADS)
+        # The last one stands for a record without a position.
+        self._topic_partitions = [*((one.topic, one.partition) for one in input_partitions), ("", -1)]
         self._ties = node.ties
         begins = (*program.begin, *program.begin_first)
         self._firsts = _bits_of(program.states[state].variable for state in begins)
@@ -137,7 +166,7 @@ class MatchRecords(SeveralOutputs):
         if received is not None:
             self._advance(received, woken)
         elif woken:
-            self._visit(woken, self._session.read(self._table, woken), {}, set(woken))
+            self._visit(woken, self._session.read(self._table, woken), NO_RECORDS, {}, set(woken))
         self._timers.flush(self._clock_ms)
         for over, chunk in self._matches.chunks(self._key_type):
             if over:
@@ -191,61 +220,63 @@ class MatchRecords(SeveralOutputs):
         return bits, errors
 
     def _advance(self, received: _Received, woken: list[bytes]) -> None:
-        """Visit the keys with an open match and those with a record that can begin one."""
+        """Visit the keys with an open match and those with a record that begins one."""
         keys, numbers = received.keys, received.key_numbers
         before = self._session.read(self._table, keys)
+        by_key = np.argsort(numbers, kind="stable")
+        numbers, bits, times = numbers[by_key], received.bits[by_key], received.chunk.timestamp[by_key]
+        starts = (bits & self._firsts) != 0
+        begins = starts
+        if self._filter is not None and not isinstance(received.chunk.value, list):
+            few = np.bincount(numbers, minlength=len(keys)) <= self._max_runs
+            begins = starts & ~(self._filter.hopeless(starts, bits, numbers, times) & few[numbers])
         active = np.fromiter((data is not None for data in before), np.bool_, len(keys))
-        active[numbers[(received.bits & self._firsts) != 0]] = True
-        rows = np.flatnonzero(active[numbers])
-        rows = rows[np.argsort(numbers[rows], kind="stable")]
+        active[numbers[begins]] = True
+        seen = active[numbers]
         visited = np.flatnonzero(active)
-        bounds = np.searchsorted(numbers[rows], [*visited.tolist(), len(keys)]).tolist()
-        events = self._rows(received, rows)
-        records = {
-            keys[number]: events[bounds[index] : bounds[index + 1]] for index, number in enumerate(visited.tolist())
-        }
-        others = [key for key in woken if key not in records]
+        bounds = np.searchsorted(numbers[seen], [*visited.tolist(), len(keys)]).tolist()
+        records = self._records(received, by_key[seen], starts[seen], begins[seen])
+        spans = {keys[number]: (bounds[index], bounds[index + 1]) for index, number in enumerate(visited.tolist())}
+        others = [key for key in woken if key not in spans]
         cells = [before[number] for number in visited.tolist()] + self._session.read(self._table, others)
-        self._visit([*records, *others], cells, records, set(woken))
+        self._visit([*spans, *others], cells, records, spans, set(woken))
 
-    def _rows(self, received: _Received, rows: npt.NDArray[np.intp]) -> list[tuple[Row, int, tuple[int, ...]]]:
-        """Return records with their conditions and order keys. Values that are not data cannot be kept, and are set
-        aside."""
+    def _records(self, received: _Received, rows: npt.NDArray[np.intp], starts: Mask, begins: Mask) -> _Records:
+        """Return records as Python objects. Values that are not data cannot be kept, and are set aside: such a record
+        satisfies nothing and is seen by no thread."""
         chunk = received.chunk.take(rows)
         values = plain_all(as_objects(chunk.value))
         errors = not_data(values) if isinstance(chunk.value, list) else {}
         self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-        topic_partitions = [(one.topic, one.partition) for one in self._input_partitions]
-        topic_partitions.append(("", -1))
-        columns = chunk.timestamp.tolist(), chunk.input_partition.tolist(), chunk.offset.tolist()
-        orders = map(tuple, order_of(chunk).tolist())
-        parts = zip(*columns, values, received.bits[rows].tolist(), orders, strict=True)
-        made = [
-            (Row(0, time, value, topic, partition, offset), bits, order)
-            for time, number, offset, value, bits, order in parts
-            for topic, partition in (topic_partitions[number],)
-        ]
-        # A record that was set aside satisfies nothing and is seen by no thread.
-        return [
-            (row, -1, order) if number in errors else (row, bits, order)
-            for number, (row, bits, order) in enumerate(made)
-        ]
+        bits = received.bits[rows]
+        bits[list(errors)] = -1
+        return _Records(
+            chunk.timestamp.tolist(),
+            values,
+            chunk.input_partition.tolist(),
+            chunk.offset.tolist(),
+            bits.tolist(),
+            starts.tolist(),
+            begins.tolist(),
+            order_of(chunk),
+        )
 
     def _visit(
         self,
         keys: list[bytes],
         before: list[bytes | None],
-        records: dict[bytes, list[tuple[Row, int, tuple[int, ...]]]],
+        records: _Records,
+        spans: dict[bytes, tuple[int, int]],
         woken: set[bytes],
     ) -> None:
         cells: list[tuple[bytes, bytes | None, bytes | None]] = []
         dues: list[int] = []
         waiting: list[bytes] = []
-        for key, data in zip(keys, before, strict=True):
-            with reading_cells(self._table):
-                runs = Runs.load(data)
+        with reading_cells(self._table):
+            loaded = list(map(Runs.load, before))
+        for key, data, runs in zip(keys, before, loaded, strict=True):
             awaited = None if self._neighbours is None else self._neighbours.waiting.get(key)
-            self._advance_key(key, runs, records.get(key, []), awaited)
+            self._advance_key(key, runs, records, spans.get(key, (0, 0)), awaited)
             due = self._machine.next_due(runs)
             if awaited is not None:
                 # What ends here is decided with the record that is awaited, which visits the key again.
@@ -263,30 +294,39 @@ class MatchRecords(SeveralOutputs):
             self._timers.add(np.array(dues, np.int64), waiting)
 
     def _advance_key(
-        self, key: bytes, runs: Runs, records: list[tuple[Row, int, tuple[int, ...]]], awaited: int | None
+        self, key: bytes, runs: Runs, records: _Records, span: tuple[int, int], awaited: int | None
     ) -> None:
-        machine, firsts, matches = self._machine, self._firsts, self._matches
-        for row, bits, order in records:
-            if bits < 0 or (not runs.runs and not bits & firsts):
+        machine, matches = self._machine, self._matches
+        start, end = span
+        begins = records.begins if len(runs.runs) + end - start <= self._max_runs else records.starts
+        for index in range(start, end):
+            bits, begin = records.bits[index], begins[index]
+            if bits < 0 or not (begin or runs.runs):
                 continue
+            time = records.times[index]
             if runs.runs:
-                machine.expire(runs, row.time)
-                matches.add_timed(key, machine)
+                machine.expire(runs, time)
+                if machine.found:
+                    matches.add_timed(key, machine)
             if not runs.runs:
-                if not bits & firsts:
+                if not begin:
                     continue
                 runs.count, runs.covered, runs.due = 0, 0, None
+            topic, partition = self._topic_partitions[records.input_partitions[index]]
+            row = Row(runs.count, time, records.values[index], topic, partition, records.offsets[index])
             try:
-                machine.accept(runs, row._replace(number=runs.count), bits, at_start=bool(bits & AT_START))
+                machine.accept(runs, row, bits, begin=begin, at_start=bits & AT_START != 0)
             except Exception as error:  # noqa: BLE001 - the user's condition may raise anything
                 self._set_aside(key, row, describe_error(error))
                 continue
             runs.count += 1
             if machine.found:
-                matches.add(key, machine, order)
-            self._drop(key)
+                matches.add(key, machine, tuple(records.order[index].tolist()))
+            if machine.dropped:
+                self._drop(key)
         machine.expire(runs, self._clock_ms if awaited is None else min(awaited, self._clock_ms))
-        matches.add_timed(key, machine)
+        if machine.found:
+            matches.add_timed(key, machine)
 
     def _drop(self, key: bytes) -> None:
         for start, error in self._machine.dropped:

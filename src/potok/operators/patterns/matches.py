@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.expressions.failures import RowFailures
 from potok.operators.core.chunk import NO_INPUT_PARTITION, Chunk, Column, Ints
 from potok.operators.core.operator import Task
-from potok.operators.core.record_order import UNTIMED
+from potok.operators.core.record_order import UNTIMED, WIDTH
 from potok.operators.exchange.shards import key_column
 from potok.operators.patterns.machine import Found, Machine
 from potok.operators.patterns.runs import Link, Row, taken
@@ -107,7 +107,7 @@ class Matches:
             np.maximum(stamps, known[made.matches] - self._held_ms),
             np.full(len(stamps), NO_INPUT_PARTITION, np.int64),
             np.zeros(len(stamps), np.int64),
-            order=np.array([items[number][0] for number in made.matches.tolist()], np.int64).reshape(len(stamps), -1),
+            order=np.array([items[number][0] for number in made.matches.tolist()], np.int64).reshape(-1, WIDTH),
         )
 
     def _value(self, link: Link) -> dict[str, list[Any]]:

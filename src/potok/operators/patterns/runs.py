@@ -6,6 +6,7 @@ common. A cell holds each link and each record once.
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
@@ -41,17 +42,31 @@ Thread = tuple[int, Link | None]
 """A state, and what was taken so far."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Run:
     """The threads that began with one record, in order of preference, and the best match among those that ended.
 
-    `found_at` is the time of a match that an absence completed.
+    `found_at` is the time of a match that an absence completed. `over` is what had matched when the time of the last
+    thread was over, at `over_at`; it counts if there is no match.
     """
 
     start: Row
     threads: list[tuple[int, Link]]
     found: Link | None = None
     found_at: int | None = None
+    over: Link | None = None
+    over_at: int = 0
+    states: tuple[int, ...] = ()
+    """Those of its threads, if the runs are grouped by them."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether nothing comes of it."""
+        return not self.threads and self.found is None and self.over is None
+
+
+Groups = dict[tuple[int, ...], dict[int, Run]]
+"""The runs by the states of their threads, then by the number of their first record."""
 
 
 @dataclass(slots=True)
@@ -61,9 +76,35 @@ class Runs:
 
     due: int | None = None
     count: int = 0
-    runs: list[Run] = field(default_factory=list)
+    runs: deque[Run] = field(default_factory=deque)
     matched: int = 0
     covered: int = 0
+    groups: Groups | None = None
+    """Set if there are many."""
+
+    def grouped(self) -> Groups:
+        if self.groups is None:
+            self.groups = {}
+            for run in self.runs:
+                self.place(run)
+        return self.groups
+
+    def place(self, run: Run) -> None:
+        """Put a run under the states of its threads."""
+        if self.groups is not None:
+            self.remove(run)
+            run.states = tuple([state for state, _ in run.threads])
+            if run.states:
+                self.groups.setdefault(run.states, {})[run.start.number] = run
+
+    def remove(self, run: Run) -> None:
+        """Forget the states of a run."""
+        if self.groups is not None and run.states:
+            members = self.groups[run.states]
+            del members[run.start.number]
+            if not members:
+                del self.groups[run.states]
+            run.states = ()
 
     @classmethod
     def load(cls, data: bytes | None) -> Runs:
@@ -80,10 +121,12 @@ class Runs:
                 [(state, links[link]) for state, link in threads],
                 None if found < 0 else links[found],
                 found_at,
+                None if over < 0 else links[over],
+                over_at,
             )
-            for start, threads, found, found_at in kept_runs
+            for start, threads, found, found_at, over, over_at in kept_runs
         ]
-        return cls(due, count, runs, matched, covered)
+        return cls(due, count, deque(runs), matched, covered)
 
     def dump(self) -> bytes | None:
         """Return the cell; None without an open match, if none were counted."""
@@ -118,6 +161,8 @@ class Runs:
                 [[state, keep(link)] for state, link in run.threads],
                 -1 if run.found is None else keep(run.found),
                 run.found_at,
+                -1 if run.over is None else keep(run.over),
+                run.over_at,
             ]
             for run in self.runs
         ]

@@ -191,7 +191,12 @@ def _accepted(
     if len(given) < columns or not all(_is_constant(part) for part in literals):
         return None
     checked = [check(part, scope) for part in given]
-    how = overload.accept([part.type for part in checked], [_constant(part) for part in literals])
+    try:
+        how = overload.accept([part.type for part in checked], [_constant(part) for part in literals])
+    except Refused as error:
+        if error.location is None and literals:
+            error.location = literals[0].at
+        raise
     if how is None:
         return None
     arguments = [check(part, scope, to=to) for part, to in zip(given[:columns], how.arguments, strict=False)]

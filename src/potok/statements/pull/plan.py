@@ -44,7 +44,8 @@ class PullPlan:
     @property
     def streams_rows(self) -> bool:
         """Whether rows can be returned as they are read, so that a LIMIT ends the scan."""
-        return not self.joins and self.grouping is None and not self.order
+        matched = any(relation.match is not None for relation in self.relations)
+        return not self.joins and self.grouping is None and not self.order and not matched
 
 
 def plan_pull(catalog: Catalog, query: ast.Select, properties: Properties = NO_PROPERTIES) -> PullPlan:

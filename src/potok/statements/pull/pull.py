@@ -22,7 +22,7 @@ from potok.sql.analysis.relations import RelationAnalysis
 from potok.sql.analysis.scope import Field
 from potok.sql.budget import allowance, check_time, reserve, reserve_taken, settle
 from potok.sql.catalog import Catalog
-from potok.sql.errors import Refused
+from potok.sql.errors import Refused, SourceLocation
 from potok.sql.expressions.compute import compute
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
@@ -37,6 +37,7 @@ from potok.statements.pull.allowed_values import Allowed
 from potok.statements.pull.groups import group_frame
 from potok.statements.pull.joins import join_frames
 from potok.statements.pull.plan import PullPlan, plan_pull
+from potok.statements.pull.row_matches import matched_rows, slots_to_match
 from potok.statements.pull.row_selection import FEW, partners_key
 from potok.statements.pull.tables import Access, access_of, table_frames
 from potok.statements.records import RecordReader
@@ -160,8 +161,14 @@ class _Pull:
     def _frames(
         self, relation: RelationAnalysis, snapshots: Mapping[str, Snapshot], ends: Ends, allowed: Mapping[str, Allowed]
     ) -> Iterator[Frame]:
+        if relation.match is not None:
+            wanted = slots_to_match(relation)
+            read = list(retained(self._records(relation, ends[relation.source.topic], wanted)))
+            fields = [field for field in relation.match.rows.fields if field.slot in wanted]
+            yield matched_rows(stacked(read, fields), relation, self._context)
+            return
         if not relation.source.is_table:
-            yield from self._records(relation, ends[relation.source.topic])
+            yield from self._records(relation, ends[relation.source.topic], self._plan.wanted)
             return
         source, alias, wanted = relation.source, relation.alias, self._plan.wanted
         reader = self._prepared.readers.reader(source)
@@ -171,7 +178,7 @@ class _Pull:
         access = access_of(source, alias, reader, allowed)
         self._check_access(access, relation)
         if relation.as_of is not None:
-            instant = as_of_ms(relation.as_of, self._context)
+            instant = as_of_ms(relation.as_of, self._context, relation.relation.at)
             yield version_frame(self._broker, relation, reader, snapshot, access, instant, wanted)
             return
         limited = self._plan.limit is not None and self._plan.streams_rows
@@ -190,9 +197,10 @@ class _Pull:
             f"the query would read {what} of table {quoted(source.name)}", hint=hint, location=relation.relation.at
         )
 
-    def _records(self, relation: RelationAnalysis, ends: Mapping[int, int]) -> Iterator[Frame]:
+    def _records(self, relation: RelationAnalysis, ends: Mapping[int, int], wanted: frozenset[str]) -> Iterator[Frame]:
         topic, unreadable = relation.source.topic, 0
-        reader = RecordReader(relation.source, relation.alias, self._plan.wanted)
+        alias = relation.alias if relation.match is None else relation.relation.row_alias or relation.relation.name
+        reader = RecordReader(relation.source, alias, wanted)
         starts = self._broker.earliest_offsets(topic)
         for partition, end in sorted(ends.items()):
             for batch in self._broker.read(topic, partition, starts.get(partition, 0), end):
@@ -259,13 +267,13 @@ def _ordered(frame: Frame, order: Sequence[Order], context: Context) -> Frame:
     return frame.take(indexes)
 
 
-def as_of_ms(instant: Typed, context: Context) -> int:
+def as_of_ms(instant: Typed, context: Context, location: SourceLocation) -> int:
     found = compute(instant, {}, 1, context)
     if pa.types.is_timestamp(found.type):
         found = pa.compute.divide(found.cast(pa.int64()), 1_000)
     value = found[0].as_py()
     if value is None:
-        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'")
+        raise Refused("AS OF needs a timestamp, not NULL", hint="write AS OF '2024-05-01T12:00:00'", location=location)
     return int(value)
 
 

@@ -14,6 +14,7 @@ from potok.topology.patterns.tree import (
     Repeat,
     Sequence,
     SkipTo,
+    Spaced,
     Tree,
     nullable,
     variables_of,
@@ -47,7 +48,7 @@ def check(pattern: Pattern, at: Location | None, *, empty: bool = False) -> None
     _check_absence(tree, at, first=True, last=True)
     if nullable(tree) and not empty:
         raise PatternError("the pattern matches without any record", hint="make at least one part not optional", at=at)
-    if ends_absent(tree) and pattern.within_ms is None:
+    if ends_absent(tree) and _silence_of(tree) is None and pattern.within_ms is None:
         raise PatternError(
             "a pattern that ends with not_followed_by() never ends without a time limit",
             hint='add .within("10 min")',
@@ -66,6 +67,12 @@ def ends_absent(tree: Tree) -> bool:
     return isinstance(tree, Sequence) and isinstance(last := tree.parts[-1].node, Absent) and not last.immediately
 
 
+def _silence_of(tree: Tree) -> int | None:
+    """Return how long an absence at the end lasts after the record before."""
+    last = tree.parts[-1].node if isinstance(tree, Sequence) else tree
+    return last.within_ms if isinstance(last, Absent) else None
+
+
 def stays_open(pattern: Pattern) -> bool:
     """Whether a match can stay open for ever, if the record that it waits for never comes."""
     return pattern.within_ms is None and _skips(pattern.tree)
@@ -74,15 +81,14 @@ def stays_open(pattern: Pattern) -> bool:
 def _skips(tree: Tree) -> bool:
     match tree:
         case Sequence(parts):
-            return any(part.gap is not Gap.STRICT for part in parts[1:] if not isinstance(part.node, Absent)) or any(
-                _skips(part.node) for part in parts
-            )
+            waits = (part.gap is not Gap.STRICT for part in parts[1:] if not isinstance(part.node, Absent | Spaced))
+            return any(waits) or any(_skips(part.node) for part in parts)
         case Choice(options):
             return any(map(_skips, options))
         case Permute(options, gap):
             return gap is not Gap.STRICT or any(map(_skips, options))
         case Repeat():
-            return (tree.gap is not Gap.STRICT and tree.most != 1) or _skips(tree.body)
+            return (tree.gap is not Gap.STRICT and tree.most != 1 and tree.gap_ms is None) or _skips(tree.body)
     return False
 
 
@@ -94,7 +100,7 @@ def _endless(tree: Tree) -> Repeat | None:
         case Choice(options) | Permute(options, _):
             inner = list(options)
         case Repeat():
-            if tree.most is None and tree.gap is not Gap.STRICT and not tree.until:
+            if tree.most is None and tree.gap is not Gap.STRICT and not tree.until and tree.gap_ms is None:
                 return tree
             inner = [tree.body]
         case _:
@@ -120,5 +126,5 @@ def _check_absence(tree: Tree, at: Location | None, *, first: bool, last: bool) 
         case Choice(options) | Permute(options, _):
             for option in options:
                 _check_absence(option, at, first=False, last=False)
-        case Repeat():
+        case Repeat() | Spaced():
             _check_absence(tree.body, at, first=False, last=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from potok.duration import Duration, to_ms
 from potok.expressions.function import Function
@@ -20,9 +20,12 @@ from potok.topology.patterns.tree import (
     Repeat,
     Semantics,
     Sequence,
+    Spaced,
     Take,
     Tree,
     show,
+    spaced,
+    with_names,
 )
 
 CONDITION = "write lambda e: ... or, with the match so far, lambda e, m: ..."
@@ -61,15 +64,16 @@ class Pattern:
         """Require that no such record lies before the next part; at the end of a pattern, until `within` is over."""
         return self._without(other, immediately=False)
 
-    def one_or_more(self) -> Pattern:
-        return self._repeat(1, None)
+    def one_or_more(self, *, within: Duration | None = None) -> Pattern:
+        """Repeat, each time less than `within` after the time before."""
+        return self._repeat(1, None, within)
 
-    def times(self, least: int, most: int | None = None) -> Pattern:
-        """Repeat a number of times, or between two numbers of times."""
-        return self._repeat(least, least if most is None else most)
+    def times(self, least: int, most: int | None = None, *, within: Duration | None = None) -> Pattern:
+        """Repeat a number of times, or between two numbers of times; each less than `within` after the one before."""
+        return self._repeat(least, least if most is None else most, within)
 
-    def times_or_more(self, least: int) -> Pattern:
-        return self._repeat(least, None)
+    def times_or_more(self, least: int, *, within: Duration | None = None) -> Pattern:
+        return self._repeat(least, None, within)
 
     def optional(self) -> Pattern:
         """Allow that this is missing."""
@@ -103,20 +107,44 @@ class Pattern:
         made = Definition(name, Function.of(condition, (1, 2), CONDITION), internal=True)
         return replace(self._with(replace(tree, until=(*tree.until, name))), definitions=(*self.definitions, made))
 
-    def within(self, duration: Duration) -> Pattern:
-        """Match only records less than `duration` after the first one."""
-        within_ms = to_ms(duration)
-        if within_ms <= 0:
-            raise PatternError("within() needs a positive duration", hint='write .within("10 min")')
-        return replace(self, within_ms=within_ms)
+    def within(
+        self, duration: Duration, *, between: Literal["first_and_last", "neighbours"] = "first_and_last"
+    ) -> Pattern:
+        """Match only records less than `duration` after the first one.
+
+        With `between="neighbours"` the limit is for the last part alone: each of its records comes less than `duration`
+        after the one that was taken before it, and an absence lasts that long.
+
+        >>> paid = order.followed_by(payment).within("10 min", between="neighbours").followed_by(delivery)
+        """
+        within_ms = _positive(duration, "within()", '.within("10 min")')
+        if between == "first_and_last":
+            return replace(self, within_ms=within_ms)
+        if between != "neighbours":
+            raise PatternError(f"between={between!r} is not known", hint='write "first_and_last" or "neighbours"')
+        if self.grouped or not isinstance(self.tree, Sequence):
+            return self._with(Spaced(self.tree, within_ms))
+        *parts, last = self.tree.parts
+        spaced = replace(last.node, within_ms=within_ms) if isinstance(last.node, Absent) else None
+        if isinstance(last.node, Absent) and last.node.immediately:
+            hint = "write not_followed_by(), or put the limit on the part behind"
+            raise PatternError("not_next() looks at one record, and has no time limit", hint=hint)
+        limited = Part(last.gap, spaced or Spaced(last.node, within_ms))
+        return self._with(Sequence((*parts, limited)))
 
     def __or__(self, other: Pattern) -> Pattern:
         """Match either; the left one is preferred."""
+        other = other._apart_from(self.definitions)
         options = [
             *(self.tree.options if isinstance(self.tree, Choice) else [self.tree]),
             *(other.tree.options if isinstance(other.tree, Choice) else [other.tree]),
         ]
         return self._merged(other, Choice(tuple(options)))
+
+    @property
+    def ends_in_time(self) -> bool:
+        """Whether an open match can be over because of the time."""
+        return self.within_ms is not None or spaced(self.tree)
 
     def group(self) -> Pattern:
         """Return the whole as one part, so that quantifiers apply to all of it."""
@@ -128,6 +156,7 @@ class Pattern:
     def _then(self, gap: Gap, other: Pattern) -> Pattern:
         if not isinstance(other, Pattern):
             raise PatternError(f"{other!r} is not a pattern", hint='write cep.event("big", lambda e: ...)')
+        other = other._apart_from(self.definitions)
         parts = self._parts(Gap.RELAXED)
         following = other._parts(gap) if not other.grouped else (Part(gap, other.tree),)
         if following and following[0].gap is not gap:
@@ -152,14 +181,15 @@ class Pattern:
             raise PatternError(f"{verb}() could mean the last part or the whole sequence", hint=hint)
         return self.tree
 
-    def _repeat(self, least: int, most: int | None) -> Pattern:
+    def _repeat(self, least: int, most: int | None, within: Duration | None) -> Pattern:
         tree = self._whole("times")
+        gap_ms = None if within is None else _positive(within, "a repetition", '.times(3, within="1 min")')
         if least < 0 or (most is not None and (most < least or most == 0)):
             raise PatternError(f"times({least}, {most}) cannot match", hint="write times(2) or times(2, 4)")
         if isinstance(tree, Repeat):
             hint = "group it first: cep.group(a.times(2)).one_or_more()"
             raise PatternError("a repetition cannot be repeated directly", hint=hint)
-        return self._with(Repeat(tree, max(least, 1), most, optional=least == 0))
+        return self._with(Repeat(tree, max(least, 1), most, optional=least == 0, gap_ms=gap_ms))
 
     def _looping(self, verb: str, *, loop: Loop) -> Pattern:
         tree = self._whole(verb)
@@ -178,10 +208,31 @@ class Pattern:
     def _with(self, tree: Tree) -> Pattern:
         return replace(self, tree=tree)
 
+    def _apart_from(self, others: tuple[Definition, ...]) -> Pattern:
+        """Return this pattern with other names for its internal conditions, where those are taken by different ones."""
+        taken = {definition.name: definition for definition in others if definition.internal}
+        names: dict[str, str] = {}
+        for definition in self.definitions:
+            name = definition.name
+            while taken.get(name, definition) is not definition:
+                name += "+"
+            names[definition.name] = name
+        made = tuple(
+            one if names[one.name] == one.name else replace(one, name=names[one.name]) for one in self.definitions
+        )
+        return replace(self, tree=with_names(self.tree, names), definitions=made)
+
     def _merged(self, other: Pattern, tree: Tree) -> Pattern:
         within = [within_ms for within_ms in (self.within_ms, other.within_ms) if within_ms is not None]
         definitions = merged(self.definitions, other.definitions)
         return Pattern(tree, definitions, min(within, default=None), self.semantics)
+
+
+def _positive(duration: Duration, what: str, example: str) -> int:
+    found_ms = to_ms(duration)
+    if found_ms <= 0:
+        raise PatternError(f"{what} needs a positive duration", hint=f"write {example}")
+    return found_ms
 
 
 def merged(*groups: tuple[Definition, ...]) -> tuple[Definition, ...]:
@@ -206,5 +257,10 @@ def event(name: str, condition: Callable[..., Any] | None = None) -> Pattern:
 def permute(*patterns: Pattern) -> Pattern:
     if not 2 <= len(patterns) <= 6:
         raise PatternError("permute() takes two to six patterns", hint="write cep.permute(a, b, c)")
-    tree = Permute(tuple(pattern.tree for pattern in patterns), Gap.RELAXED)
-    return Pattern(tree, merged(*(pattern.definitions for pattern in patterns)))
+    definitions: tuple[Definition, ...] = ()
+    trees: list[Tree] = []
+    for one in patterns:
+        apart = one._apart_from(definitions)
+        definitions = merged(definitions, apart.definitions)
+        trees.append(apart.tree)
+    return Pattern(Permute(tuple(trees), Gap.RELAXED), definitions)

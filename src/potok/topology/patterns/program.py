@@ -24,6 +24,7 @@ from potok.topology.patterns.tree import (
     Repeat,
     Semantics,
     Sequence,
+    Spaced,
     Start,
     Take,
     Tree,
@@ -49,6 +50,7 @@ class Guard(NamedTuple):
 class State:
     """A thread waits for a record of `variable`; without one, for the end of `within` or, with `passes`, for any next
     record, or with `ends` for the end of all records.
+    With `gap_ms` it waits less than that after the record that was taken before.
 
     `after` lists the states after the record is taken; `skipped` is the state after another record, None if that ends
     the thread. With `forks` the thread also skips a record that it takes.
@@ -61,6 +63,7 @@ class State:
     forks: bool = False
     passes: bool = False
     ends: bool = False
+    gap_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,11 @@ class Program:
     begin_first: tuple[int, ...]
 
     @property
+    def gapped(self) -> bool:
+        """Whether a thread can be over before its match is."""
+        return any(state.gap_ms is not None for state in self.states)
+
+    @property
     def ends_absent(self) -> bool:
         return any(state.variable is None and not state.ends for state in self.states[1:])
 
@@ -83,7 +91,8 @@ class _Here(NamedTuple):
 
     `guards` are absences, and `soon` are those that apply to the very next record alone. `stops` ends threads that
     could have done better or may not go on; at the end of a pattern it means nothing. `taken` says that the last part
-    took a record, `begun` that any did, and `ended` that no record may follow.
+    took a record, `begun` that any did, and `ended` that no record may follow. The next record comes less than `gap_ms`
+    after the one before, and an absence at the end lasts for `silence_ms`.
     """
 
     gap: Gap
@@ -93,6 +102,8 @@ class _Here(NamedTuple):
     taken: bool = False
     begun: bool = False
     ended: bool = False
+    gap_ms: int | None = None
+    silence_ms: int | None = None
 
     def stopped_by(self, guards: tuple[Guard, ...]) -> _Here:
         return self._replace(stops=tuple(dict.fromkeys(self.stops + guards)))
@@ -107,6 +118,7 @@ class _Compiler:
         self._numbers = {definition.name: number for number, definition in enumerate(pattern.definitions)}
         self._ordered = pattern.semantics is Semantics.PREFERRED
         self._at_start = False
+        self._gap_ms: int | None = None
         self.states: list[State] = [State(None, (), (), None)]
         self.links: dict[int, tuple[int, ...]] = {}
 
@@ -121,8 +133,9 @@ class _Compiler:
             return (ACCEPT,)
         if not here.guards:
             return (self._add(State(None, here.soon, (), None, passes=True)),)
-        lasting = self._add(State(None, here.guards, (), len(self.states)))
-        return (self._add(State(None, here.guards + here.soon, (), lasting)) if here.soon else lasting,)
+        lasting = self._add(State(None, here.guards, (), len(self.states), gap_ms=here.silence_ms))
+        soon = here.guards + here.soon
+        return (self._add(State(None, soon, (), lasting, gap_ms=here.silence_ms)) if here.soon else lasting,)
 
     def _add(self, state: State) -> int:
         if len(self.states) >= MOST_STATES:
@@ -150,18 +163,35 @@ class _Compiler:
                 return self._part(Choice(tuple(orders)), here, follow, must, then)
             case Repeat():
                 return self._repeat(tree, here, follow, must, then)
+            case Spaced():
+                return self._spaced(tree, here, follow, must, then)
         raise TypeError(f"{type(tree).__name__} is not allowed here")
 
+    def _spaced(self, tree: Spaced, here: _Here, follow: tuple[str, ...], must: bool, then: _Then) -> tuple[int, ...]:
+        outer = self._gap_ms
+
+        def leave(at: _Here) -> tuple[int, ...]:
+            inner, self._gap_ms = self._gap_ms, outer
+            found = then(at)
+            self._gap_ms = inner
+            return found
+
+        self._gap_ms = shortest(tree.gap_ms, outer)
+        found = self._part(tree.body, here, follow, must, leave)
+        self._gap_ms = outer
+        return found
+
     def _take(self, variable: int, here: _Here, then: _Then) -> int:
+        gap_ms = shortest(self._gap_ms, here.gap_ms) if here.begun else None
         after = then(_Here(Gap.STRICT, taken=True, begun=True))
         forks, skips = here.gap is Gap.ANY, here.gap is not Gap.STRICT
         always = here.guards + here.stops
         waiting: int | None = None
         if skips:
-            waiting = self._add(State(variable, always, after, len(self.states), forks))
+            waiting = self._add(State(variable, always, after, len(self.states), forks, gap_ms=gap_ms))
             if not here.soon:
                 return waiting
-        return self._add(State(variable, always + here.soon, after, waiting, forks))
+        return self._add(State(variable, always + here.soon, after, waiting, forks, gap_ms=gap_ms))
 
     def _sequence(
         self, parts: tuple[Part, ...], here: _Here, follow: tuple[str, ...], must: bool, then: _Then
@@ -181,7 +211,9 @@ class _Compiler:
             if isinstance(part.node, Absent):
                 guard = (Guard(self._numbers[part.node.variable]),)
                 soon, always = (guard, ()) if part.node.immediately else ((), guard)
-                return rest(index + 1, at._replace(guards=at.guards + always, soon=at.soon + soon, taken=False), begun)
+                silence_ms = shortest(at.silence_ms, part.node.within_ms)
+                absent = at._replace(guards=at.guards + always, soon=at.soon + soon, silence_ms=silence_ms)
+                return rest(index + 1, absent._replace(taken=False), begun)
             entry = at._replace(gap=part.gap if begun else here.gap, taken=False)
             coming = Sequence(parts[index + 1 :])
             names = tuple(dict.fromkeys([*firsts_of(coming), *(follow if nullable(coming) else ())]))
@@ -210,7 +242,7 @@ class _Compiler:
             return then(at.stopped_by(keeps))
 
         def again(count: int, at: _Here) -> tuple[int, ...]:
-            entry = at if count == 0 else at._replace(gap=tree.gap)
+            entry = at if count == 0 else at._replace(gap=tree.gap, gap_ms=shortest(at.gap_ms, tree.gap_ms))
             if count >= tree.least and not self._ordered and tree.loop is Loop.RELUCTANT:
                 entry = entry.stopped_by(ahead)
             entry = entry.stopped_by(stops)._replace(taken=False)
@@ -264,6 +296,11 @@ class _Compiler:
         if self._ordered and ACCEPT in found:
             del ordered[ordered.index(ACCEPT) + 1 :]
         return tuple(ordered)
+
+
+def shortest(one_ms: int | None, other_ms: int | None) -> int | None:
+    """Return the shorter of two times, of which each may be missing."""
+    return min((ms for ms in (one_ms, other_ms) if ms is not None), default=None)
 
 
 def _union(groups: list[tuple[int, ...]]) -> tuple[int, ...]:

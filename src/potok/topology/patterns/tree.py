@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TypeAlias
 
+from potok.duration import show_ms
 from potok.expressions.function import Function
 
 
@@ -46,10 +48,12 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """No record that satisfies the condition, before the next one that is taken; or not as the very next record."""
+    """No record that satisfies the condition, before the next one that is taken; or not as the very next record. At
+    the end of a pattern it lasts for `within_ms` after the record before, or until the time of the match is over."""
 
     variable: str
     immediately: bool
+    within_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class Permute:
 @dataclass(frozen=True, slots=True)
 class Repeat:
     """The body several times, with `gap` between them; with `optional` possibly not at all. A record that satisfies
-    one of `until` ends the repetition."""
+    one of `until` ends the repetition. A repetition begins less than `gap_ms` after the one before has ended."""
 
     body: Tree
     least: int
@@ -92,6 +96,15 @@ class Repeat:
     loop: Loop = Loop.EVERY
     until: tuple[str, ...] = ()
     optional: bool = False
+    gap_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Spaced:
+    """Records that each come less than `gap_ms` after the one before."""
+
+    body: Tree
+    gap_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +117,7 @@ class End:
     """The position behind the last record of a key, for records that are all known."""
 
 
-Tree: TypeAlias = Start | End | Take | Absent | Sequence | Choice | Permute | Repeat
+Tree: TypeAlias = Start | End | Take | Absent | Sequence | Choice | Permute | Repeat | Spaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +172,7 @@ def variables_of(tree: Tree) -> list[str]:
             found = [name for part in parts for name in variables_of(part.node)]
         case Choice(options) | Permute(options, _):
             found = [name for option in options for name in variables_of(option)]
-        case Repeat():
+        case Repeat() | Spaced():
             found = variables_of(tree.body)
     return list(dict.fromkeys(found))
 
@@ -179,6 +192,8 @@ def nullable(tree: Tree) -> bool:
             return all(map(nullable, options))
         case Repeat():
             return tree.optional or tree.least == 0 or nullable(tree.body)
+        case Spaced():
+            return nullable(tree.body)
 
 
 def firsts_of(tree: Tree) -> list[str]:
@@ -197,7 +212,7 @@ def firsts_of(tree: Tree) -> list[str]:
             return list(dict.fromkeys(found))
         case Choice(options) | Permute(options, _):
             return list(dict.fromkeys(name for option in options for name in firsts_of(option)))
-        case Repeat():
+        case Repeat() | Spaced():
             return firsts_of(tree.body)
 
 
@@ -210,9 +225,42 @@ def anchored(tree: Tree) -> bool:
             return any(anchored(part.node) for part in parts)
         case Choice(options) | Permute(options, _):
             return any(map(anchored, options))
-        case Repeat():
+        case Repeat() | Spaced():
             return anchored(tree.body)
     return False
+
+
+def spaced(tree: Tree) -> bool:
+    """Whether the time between two records of a pattern is limited."""
+    match tree:
+        case Spaced():
+            return True
+        case Absent(_, _, within_ms):
+            return within_ms is not None
+        case Sequence(parts):
+            return any(spaced(part.node) for part in parts)
+        case Choice(options) | Permute(options, _):
+            return any(map(spaced, options))
+        case Repeat():
+            return tree.gap_ms is not None or spaced(tree.body)
+    return False
+
+
+def with_names(tree: Tree, names: Mapping[str, str]) -> Tree:
+    """Return a pattern whose repetitions are ended by other variables."""
+    match tree:
+        case Sequence(parts):
+            return Sequence(tuple(replace(part, node=with_names(part.node, names)) for part in parts))
+        case Choice(options):
+            return Choice(tuple(with_names(option, names) for option in options))
+        case Permute(options, gap):
+            return Permute(tuple(with_names(option, names) for option in options), gap)
+        case Repeat(body):
+            until = tuple(names.get(name, name) for name in tree.until)
+            return replace(tree, body=with_names(body, names), until=until)
+        case Spaced(body, gap_ms):
+            return Spaced(with_names(body, names), gap_ms)
+    return tree
 
 
 def show(tree: Tree) -> str:
@@ -220,8 +268,8 @@ def show(tree: Tree) -> str:
     match tree:
         case Take(variable):
             return variable
-        case Absent(variable, immediately):
-            return f"!{variable}" if immediately else f"!..{variable}"
+        case Absent(variable, immediately, within_ms):
+            return f"!{variable}" if immediately else f"!..{variable}{_show_ms(within_ms)}"
         case Start() | End():
             return "^" if isinstance(tree, Start) else "$"
         case Sequence(parts):
@@ -234,10 +282,17 @@ def show(tree: Tree) -> str:
             until = f" until {', '.join(tree.until)}" if tree.until else ""
             bounds = f"{tree.least},{'' if tree.most is None else tree.most}"
             optional = " or none" if tree.optional else ""
-            return f"{show(tree.body)}{{{bounds}{_GAPS[tree.gap].rstrip()} {tree.loop.value}{until}{optional}}}"
+            between = f"{_GAPS[tree.gap].rstrip()}{_show_ms(tree.gap_ms)}"
+            return f"{show(tree.body)}{{{bounds}{between} {tree.loop.value}{until}{optional}}}"
+        case Spaced(body, gap_ms):
+            return f"({show(body)}{_show_ms(gap_ms)})"
 
 
 _GAPS = {Gap.STRICT: " > ", Gap.RELAXED: " .. ", Gap.ANY: " ... "}
+
+
+def _show_ms(ms: int | None) -> str:
+    return "" if ms is None else f"<{show_ms(ms)}"
 
 
 def _show_part(index: int, part: Part) -> str:

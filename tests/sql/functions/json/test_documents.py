@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import json
 from typing import Any
 
@@ -99,3 +100,21 @@ def test_paths_have_steps(path: str) -> None:
 def test_other_texts_are_no_paths(path: str) -> None:
     with pytest.raises(ValueError, match="invalid JSON path"):
         steps_of(path)
+
+
+@given(st.text() | st.text(st.characters(max_codepoint=0x80)))
+def test_texts_are_escaped_one_character_after_the_other(text: str) -> None:
+    written = write(text)
+    assert json.loads(written) == text
+    short = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+    assert written[1:-1] == "".join(short.get(c, f"\\u{ord(c):04X}" if c < " " else c) for c in text)
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\n", "\x01"])
+def test_what_must_be_escaped_costs_no_call_each(character: str) -> None:
+    def calls(text: str) -> int:
+        profile = cProfile.Profile()
+        profile.runcall(write, text)
+        return sum(entry.callcount for entry in profile.getstats())
+
+    assert calls(character * 50_000) <= calls(character) + 5

@@ -1,0 +1,24 @@
+"""Listeners for input that cannot be replayed: their records land in a topic, and what is lost is counted."""
+
+from __future__ import annotations
+
+from potok.sources.config import load_gateway
+from potok.sources.counters import Counts
+from potok.sources.gateway import Gateway, ListenerStatus
+from potok.sources.growing_files import GrowingFiles
+from potok.sources.overload import Overload
+from potok.sources.tcp_lines import TcpLines
+from potok.sources.udp.udp import Udp
+from potok.sources.webhooks.webhook import Webhook
+
+__all__ = [
+    "Counts",
+    "Gateway",
+    "GrowingFiles",
+    "ListenerStatus",
+    "Overload",
+    "TcpLines",
+    "Udp",
+    "Webhook",
+    "load_gateway",
+]

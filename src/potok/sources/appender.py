@@ -1,0 +1,125 @@
+"""Move what a listener has buffered to a topic, and acknowledge it once it is durable."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from potok.errors import PotokError
+from potok.log.broker import LOG_SCHEMA, Broker
+from potok.log.failpoint import failpoint
+from potok.retry_policy import Retry, brief_calls
+from potok.sources.arrival import Arrival
+from potok.sources.buffer import MemoryBuffer
+from potok.sources.counters import EXPIRED, NOT_ACCEPTED
+
+MOST_RECORDS = 20_000
+MOST_BYTES = 16 << 20
+LOOK_S = 1.0
+STOPPED = "stopped"
+"""Why records are lost that could not be appended before the gateway stopped."""
+
+_COLUMNS = pa.schema([field for field in LOG_SCHEMA if field.name != "ingested"])
+_HEADERS = LOG_SCHEMA.field("headers").type
+
+_logger = logging.getLogger("potok.sources")
+
+
+class Appender:
+    """A thread that appends the arrivals of one buffer, in order. While the log is away, it retries."""
+
+    def __init__(self, name: str, broker: Broker, topic: str, buffer: MemoryBuffer) -> None:
+        self._name, self._broker, self._topic, self._buffer = name, broker, topic, buffer
+        self._given_up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"potok-append-{name}", daemon=True)
+        self.error: str | None = None
+        """Why the log does not accept records at present."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Append what is buffered, for a limited time; what remains is lost, and its senders are told."""
+        self._buffer.close()
+        self._thread.join(timeout_s)
+        self._given_up.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._buffer.is_drained:
+            taken = self._buffer.take(MOST_RECORDS, MOST_BYTES, LOOK_S)
+            if self._given_up.is_set():
+                for arrival in taken:
+                    self._buffer.settle(arrival, STOPPED)
+            elif taken:
+                self._append(taken)
+
+    def _append(self, taken: list[Arrival]) -> None:
+        retry = Retry(0, self._given_up)
+        while True:
+            try:
+                with brief_calls():
+                    taken = self._append_once(taken)
+            except (PotokError, OSError) as error:
+                if self.error is None:
+                    _logger.warning("%s: records cannot be appended yet: %s", self._name, error)
+                self.error = str(error)
+            if not taken:
+                self.error = None
+                return
+            expired = [arrival for arrival in taken if self._buffer.is_expired(arrival)]
+            for arrival in expired:
+                self._buffer.settle(arrival, EXPIRED)
+            taken = [arrival for arrival in taken if arrival not in expired]
+            if not taken:
+                return
+            if not retry.wait():
+                for arrival in taken:
+                    self._buffer.settle(arrival, STOPPED)
+                return
+
+    def _append_once(self, taken: list[Arrival]) -> list[Arrival]:
+        """Append arrivals and settle them; return those that are left."""
+        whole = pa.Table.from_batches([columns_of(arrival) for arrival in taken]).combine_chunks()
+        batch = whole.to_batches()[0] if len(whole) else pa.RecordBatch.from_pylist([], _COLUMNS)
+        unfit = self._broker.unfit(self._topic, batch)
+        if unfit:
+            taken = self._settle_unfit(taken, unfit)
+            return self._append_once(taken) if taken else []
+        failpoint("gateway-before-append")
+        self._broker.append(self._topic, batch)
+        failpoint("gateway-after-append")
+        for arrival in taken:
+            self._buffer.settle(arrival, None)
+        return []
+
+    def _settle_unfit(self, taken: Sequence[Arrival], unfit: dict[int, str]) -> list[Arrival]:
+        """Settle the arrivals with records that the topic does not accept; return the others."""
+        left, first = [], 0
+        for arrival in taken:
+            reasons = [unfit[row] for row in range(first, first + len(arrival)) if row in unfit]
+            first += len(arrival)
+            if reasons:
+                _logger.warning("%s: %d records were not accepted: %s", self._name, len(arrival), reasons[0])
+                self._buffer.settle(arrival, NOT_ACCEPTED)
+            else:
+                left.append(arrival)
+        return left
+
+
+def columns_of(arrival: Arrival) -> pa.RecordBatch:
+    """Return the records of an arrival as columns."""
+    records = arrival.records
+    if isinstance(records, pa.RecordBatch):
+        return records
+    headers = [[{"name": n, "value": v} for n, v in record.headers] or None for record in records]
+    columns = [
+        pa.array([record.key for record in records], pa.binary()),
+        pa.array([record.value for record in records], pa.binary()),
+        pa.array([record.timestamp_ms for record in records], pa.int64()),
+        pa.array(headers, _HEADERS),
+    ]
+    return pa.record_batch(columns, schema=_COLUMNS)

@@ -1,0 +1,131 @@
+"""The buffer between a listener and the log, in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+
+from potok.sources.arrival import Arrival
+from potok.sources.counters import DROPPED_NEWEST, DROPPED_OLDEST, EXPIRED, Counters
+from potok.sources.overload import Overload
+
+
+class MemoryBuffer:
+    """A bounded queue of arrivals. What was taken counts as buffered until it is settled.
+
+    An arrival that is larger than the whole buffer is accepted when the buffer is empty.
+    """
+
+    def __init__(self, overload: Overload, counters: Counters, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._overload, self._counters, self._clock_s = overload, counters, clock_s
+        self._waiting: deque[Arrival] = deque()
+        self._records = self._bytes = 0
+        self._closed = False
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+
+    def offer(self, arrival: Arrival) -> bool:
+        """Accept an arrival, or apply the policy. False if it is not accepted and its sender has to keep it."""
+        dropped: list[Arrival] = []
+        newest = False
+        with self._lock:
+            if self._closed:
+                return False
+            if not self._fits(arrival):
+                if self._overload.when_full in ("block", "reject"):
+                    return False
+                newest = self._overload.when_full == "drop_newest"
+                while not newest and self._waiting and not self._fits(arrival):
+                    dropped.append(self._remove_oldest())
+                newest = newest or not self._fits(arrival)
+            self._counters.received(len(arrival))
+            if not newest:
+                self._waiting.append(arrival)
+                self._records += len(arrival)
+                self._bytes += arrival.size
+                self._changed.notify_all()
+        for each in dropped:
+            self._lose(each, DROPPED_OLDEST)
+        if newest:
+            self._lose(arrival, DROPPED_NEWEST)
+        return True
+
+    def put(self, arrival: Arrival) -> bool:
+        """Accept an arrival, waiting for room. False if the buffer was closed."""
+        while not self.offer(arrival):
+            with self._changed:
+                if self._closed:
+                    return False
+                if not self._fits(arrival):
+                    self._changed.wait()
+        return True
+
+    def take(self, max_records: int, max_bytes: int, timeout_s: float) -> list[Arrival]:
+        """Take the oldest arrivals, waiting for the first; none after the timeout, or once closed and empty."""
+        with self._changed:
+            if not self._waiting and not self._closed:
+                self._changed.wait(timeout_s)
+            taken: list[Arrival] = []
+            expired: list[Arrival] = []
+            records = size = 0
+            while self._waiting:
+                first = self._waiting[0]
+                if taken and (records + len(first) > max_records or size + first.size > max_bytes):
+                    break
+                self._waiting.popleft()
+                if self.is_expired(first):
+                    expired.append(first)
+                    continue
+                taken.append(first)
+                records += len(first)
+                size += first.size
+        for each in expired:
+            self.settle(each, EXPIRED)
+        return taken
+
+    def settle(self, arrival: Arrival, reason: str | None) -> None:
+        """End an arrival that was taken: it has landed, or is lost for a reason. Makes room, then tells its sender."""
+        with self._changed:
+            self._records -= len(arrival)
+            self._bytes -= arrival.size
+            self._changed.notify_all()
+        if reason is None:
+            self._counters.landed(len(arrival))
+            arrival.finish(None)
+        else:
+            self._lose(arrival, reason)
+
+    def is_expired(self, arrival: Arrival) -> bool:
+        limit = self._overload.max_age_ms
+        return limit is not None and self._clock_s() - arrival.at_s > limit / 1000
+
+    def close(self) -> None:
+        """Accept nothing more; what is buffered can still be taken."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+
+    @property
+    def is_drained(self) -> bool:
+        with self._lock:
+            return self._closed and not self._records
+
+    def _fits(self, arrival: Arrival) -> bool:
+        if not self._records:
+            return True
+        return (
+            self._records + len(arrival) <= self._overload.max_records
+            and self._bytes + arrival.size <= self._overload.max_bytes
+        )
+
+    def _remove_oldest(self) -> Arrival:
+        oldest = self._waiting.popleft()
+        self._records -= len(oldest)
+        self._bytes -= oldest.size
+        return oldest
+
+    def _lose(self, arrival: Arrival, reason: str) -> None:
+        self._counters.lost(len(arrival), reason)
+        arrival.finish(reason)

@@ -1,0 +1,143 @@
+"""Read listeners from a TOML file: one table for each, by name.
+
+[payments]
+type = "webhook"
+listen = "127.0.0.1:8090"
+topic = "payments"
+overload = { max_records = 10_000, when_full = "reject" }
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+
+from potok.errors import SetupError, TopologyError
+from potok.sources.growing_files import GrowingFiles
+from potok.sources.listener import ListenerSpec
+from potok.sources.overload import Overload
+from potok.sources.tcp_lines import TcpLines
+from potok.sources.udp.udp import Udp
+from potok.sources.webhooks.webhook import Webhook
+
+KINDS: dict[str, type[ListenerSpec]] = {spec.kind: spec for spec in (Webhook, Udp, TcpLines, GrowingFiles)}
+"""The listeners by their `type`."""
+
+
+class BadGatewayFile(SetupError):
+    """A file of listeners with a mistake."""
+
+    def __init__(self, path: Path, message: str, hint: str = "") -> None:
+        super().__init__(f"{path}: {message}", hint=hint)
+
+
+class GatewayFile(NamedTuple):
+    """The log, if the file names one, and the listeners."""
+
+    broker: str | None
+    listeners: list[ListenerSpec]
+
+
+def load_gateway(path: str | Path) -> GatewayFile:
+    """Read a file of listeners, and check them."""
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            found = tomllib.load(file)
+    except OSError as error:
+        raise BadGatewayFile(path, f"the file cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadGatewayFile(path, f"the file is not TOML: {error}") from error
+    broker = found.pop("broker", None)
+    if broker is not None and not isinstance(broker, str):
+        raise BadGatewayFile(path, "broker is not text", 'write broker = "file:./data"')
+    listeners = []
+    for name, options in found.items():
+        try:
+            listeners.append(listener_of(name, options))
+        except TopologyError as error:
+            raise BadGatewayFile(path, f"[{name}] {error.message}", error.hint) from error
+    if not listeners:
+        raise BadGatewayFile(path, "there is no listener", 'write a table such as [payments], with type = "webhook"')
+    return GatewayFile(broker, listeners)
+
+
+def listener_of(name: str, options: object) -> ListenerSpec:
+    """Return a listener by its options, which include its `type`."""
+    if not isinstance(options, Mapping):
+        raise TopologyError(f'"{name}" is not a table of options', hint=f"write [{name}] on a line of its own")
+    given = dict(options)
+    kind = given.pop("type", None)
+    if kind not in KINDS:
+        shown = "no type" if kind is None else f"no type {kind!r} of listeners"
+        raise TopologyError(f"there is {shown}", hint=_suggestion("type = ", str(kind), list(KINDS)))
+    spec = KINDS[kind]
+    hints = get_type_hints(spec)
+    known = [each.name for each in fields(spec) if each.name != "name"]
+    for option, value in given.items():
+        if option not in known:
+            raise TopologyError(f'a {kind} listener has no option "{option}"', hint=_suggestion("", option, known))
+        given[option] = _value(option, value, hints[option])
+    missing = [each for each in ("topic", "listen", "path") if each in known and each not in given]
+    required = [each for each in missing if not _has_default(spec, each)]
+    if required:
+        raise TopologyError(f'a {kind} listener needs the option "{required[0]}"', hint=f'write {required[0]} = "..."')
+    listener = spec(name=name, **given)
+    listener.check()
+    return listener
+
+
+def _has_default(spec: type[ListenerSpec], name: str) -> bool:
+    return next(each.default for each in fields(spec) if each.name == name) is not MISSING
+
+
+def _value(option: str, value: Any, hint: Any) -> Any:
+    """Check the type of an option; a list becomes a tuple, and a table the overload policy."""
+    if hint is Overload:
+        return _overload(value)
+    if get_origin(hint) is tuple:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise TopologyError(f"{option} is not a list of texts", hint=f'write {option} = ["..."]')
+        return tuple(value)
+    if not _fits(value, hint):
+        raise TopologyError(
+            f"{option} = {value!r} does not have the right type", hint=f"write {_spelling(option, hint)}"
+        )
+    return value
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    if isinstance(hint, UnionType):
+        return any(_fits(value, each) for each in get_args(hint))
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    return isinstance(value, hint) and not (isinstance(value, bool) and hint is not bool)
+
+
+def _spelling(option: str, hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        return " or ".join(f'{option} = "{each}"' for each in get_args(hint))
+    allowed = [each for each in (get_args(hint) or (hint,)) if each is not NoneType]
+    if len(allowed) > 1:
+        return f'{option} = "5 s"'
+    return f'{option} = "..."' if allowed[0] is str else f"{option} = 1000"
+
+
+def _overload(value: Any) -> Overload:
+    known = [each.name for each in fields(Overload)]
+    if not isinstance(value, Mapping):
+        raise TopologyError("overload is not a table", hint='write overload = { when_full = "block" }')
+    for option in value:
+        if option not in known:
+            raise TopologyError(f'overload has no option "{option}"', hint=_suggestion("", option, known))
+    return Overload(**value)
+
+
+def _suggestion(prefix: str, given: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(given, known, n=1)
+    return f'did you mean {prefix}"{near[0]}"?' if near else f"use one of {', '.join(known)}"

@@ -1,0 +1,84 @@
+"""Counts of one listener: every record that it received has landed, was lost for a reason, or is buffered."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MALFORMED = "malformed"
+TOO_LARGE = "too_large"
+EXPIRED = "expired"
+DROPPED_NEWEST = "dropped_newest"
+DROPPED_OLDEST = "dropped_oldest"
+NOT_ACCEPTED = "not_accepted"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """A consistent reading: `received == landed + sum(lost.values()) + buffered`.
+
+    `refused` counts what never entered: the sender was told, and may send it again. `kernel_dropped` counts datagrams
+    that the operating system dropped before the listener could read them; None if it does not say.
+    """
+
+    received: int = 0
+    landed: int = 0
+    duplicates: int = 0
+    lost: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    kernel_dropped: int | None = None
+
+    @property
+    def buffered(self) -> int:
+        return self.received - self.landed - self.duplicates - sum(self.lost.values())
+
+
+class Counters:
+    """The counters of a listener. Any thread may count."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._received = self._landed = self._duplicates = 0
+        self._lost: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._kernel: dict[int, int] = {}
+
+    def received(self, count: int) -> None:
+        with self._lock:
+            self._received += count
+
+    def landed(self, count: int) -> None:
+        with self._lock:
+            self._landed += count
+
+    def lost(self, count: int, reason: str) -> None:
+        with self._lock:
+            self._lost[reason] += count
+
+    def received_in_vain(self, count: int, reason: str) -> None:
+        """Count records that are lost as they arrive."""
+        with self._lock:
+            self._received += count
+            self._lost[reason] += count
+
+    def duplicate(self) -> None:
+        """Count a record that had arrived before."""
+        with self._lock:
+            self._received += 1
+            self._duplicates += 1
+
+    def refused(self, reason: str) -> None:
+        with self._lock:
+            self._refused[reason] += 1
+
+    def kernel_dropped(self, socket: int, total: int) -> None:
+        """Note how many datagrams the kernel has dropped on a socket so far."""
+        with self._lock:
+            self._kernel[socket] = total
+
+    def read(self) -> Counts:
+        with self._lock:
+            kernel = sum(self._kernel.values()) if self._kernel else None
+            return Counts(self._received, self._landed, self._duplicates, dict(self._lost), dict(self._refused), kernel)

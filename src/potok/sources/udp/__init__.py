@@ -1,0 +1,1 @@
+"""Datagrams: UDP unicast and multicast."""

@@ -1,0 +1,1 @@
+"""Webhooks: signed HTTP requests whose bodies become records."""

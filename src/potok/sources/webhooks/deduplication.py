@@ -1,0 +1,91 @@
+"""Recognise webhooks that were delivered before, by the ids of the records in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from typing import NamedTuple
+
+from potok.log.broker import Broker
+
+ID_HEADER = "potok-webhook-id"
+DIGEST_HEADER = "potok-webhook-digest"
+
+
+def digest_of(body: bytes) -> bytes:
+    return hashlib.blake2b(body, digest_size=16).digest()
+
+
+class _Known(NamedTuple):
+    digest: bytes
+    at_ms: int
+
+
+class AnotherBody(Exception):
+    """The id belongs to a request with another body."""
+
+
+class Deduplication:
+    """The ids of the last `for_ms`, at most `max_ids` of them.
+
+    They are headers of the records, so the log alone knows what has landed: a gateway that was killed between an append
+    and its response recognises the repeated request. At the start the ids are read from the end of the topic.
+    """
+
+    def __init__(self, for_ms: int, max_ids: int) -> None:
+        self._for_ms, self._max_ids = for_ms, max_ids
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._under_way: dict[str, tuple[bytes, asyncio.Future[str | None]]] = {}
+
+    def load(self, broker: Broker, topic: str, now_ms: int) -> None:
+        """Read the ids of recent records."""
+        since = now_ms - self._for_ms
+        found: list[tuple[int, str, bytes]] = []
+        for partition, end in broker.end_offsets(topic).items():
+            start = broker.offset_at(topic, partition, since)
+            for batch in broker.read(topic, partition, start, end):
+                times, headers = batch.column("timestamp").to_pylist(), batch.column("headers").to_pylist()
+                for at_ms, each in zip(times, headers, strict=True):
+                    named = {header["name"]: header["value"] for header in each or ()}
+                    if ID_HEADER in named and DIGEST_HEADER in named:
+                        found.append((at_ms, named[ID_HEADER].decode(), named[DIGEST_HEADER]))
+                found = sorted(found)[-self._max_ids :] if len(found) > 2 * self._max_ids else found
+        for at_ms, identifier, digest in sorted(found):
+            self._remember(identifier, digest, at_ms)
+
+    def find(self, identifier: str, digest: bytes, now_ms: int) -> asyncio.Future[str | None] | bool:
+        """Return whether the request has landed before, or the result of the one that is under way.
+
+        Raises `AnotherBody`.
+        """
+        while self._known:
+            first, known = next(iter(self._known.items()))
+            if known.at_ms >= now_ms - self._for_ms:
+                break
+            del self._known[first]
+        known_one = self._known.get(identifier)
+        if known_one is not None:
+            if known_one.digest != digest:
+                raise AnotherBody
+            return True
+        under_way = self._under_way.get(identifier)
+        if under_way is None:
+            return False
+        if under_way[0] != digest:
+            raise AnotherBody
+        return under_way[1]
+
+    def begin(self, identifier: str, digest: bytes, result: asyncio.Future[str | None]) -> None:
+        self._under_way[identifier] = digest, result
+
+    def end(self, identifier: str, *, landed: bool, now_ms: int) -> None:
+        digest, _ = self._under_way.pop(identifier)
+        if landed:
+            self._remember(identifier, digest, now_ms)
+
+    def _remember(self, identifier: str, digest: bytes, at_ms: int) -> None:
+        self._known[identifier] = _Known(digest, at_ms)
+        self._known.move_to_end(identifier)
+        if len(self._known) > self._max_ids:
+            self._known.popitem(last=False)

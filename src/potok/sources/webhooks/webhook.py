@@ -1,0 +1,175 @@
+"""The options of a webhook listener, and its server."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from potok.clock import now_ms
+from potok.duration import Duration, to_ms, to_seconds
+from potok.errors import TopologyError
+from potok.sources.listener import Address, CannotListen, Listener, ListenerContext, ListenerSpec, option
+from potok.sources.webhooks.bodies import BODIES
+from potok.sources.webhooks.deduplication import Deduplication
+from potok.sources.webhooks.signatures import Verifier, verifier_of
+
+_TEMPLATE = re.compile(r"header:[\w-]+|body:\w+(\.\w+)*")
+_STOP_S = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook(ListenerSpec):
+    """POST requests over HTTP/1.1 or HTTP/2. The response is 202 once the records are in the log; without it the sender
+    has to repeat the request. With `id`, a repeated request does not land twice.
+    """
+
+    kind: ClassVar[str] = "webhook"
+    extra: ClassVar[str | None] = "webhooks"
+
+    listen: str = option("HOST:PORT to listen on.")
+    path: str = option("The path of the URL.", default="/")
+    body: Literal["json", "array", "ndjson", "raw"] = option(
+        "`json`: one record; `array`: one record per element; `ndjson`: one record per line; `raw`: any bytes.",
+        default="json",
+    )
+    signature: Literal["standard", "stripe", "github", "hmac", "none"] = option(
+        "How requests are signed: Standard Webhooks, Stripe, GitHub, an HMAC in a header, or not at all.",
+        default="none",
+    )
+    secrets: tuple[str, ...] = option(
+        "The secrets that may have signed a request, as `env:NAME`, `file:PATH` or text; `whpk_...` is an ed25519 "
+        "public key.",
+        default=(),
+        repr=False,
+    )
+    signature_header: str | None = option('The header of `signature = "hmac"`.', default=None)
+    signature_hash: str = option('The hash of `signature = "hmac"`: sha256, sha512 or sha1.', default="sha256")
+    signature_encoding: str = option('The encoding of `signature = "hmac"`: hex or base64.', default="hex")
+    signature_prefix: str = option('The text before the signature, such as "sha256=".', default="")
+    tolerance: Duration = option("How far the time of a signature may be from the time here.", default="5 minutes")
+    key: str | None = option("Where the key of a record is: `header:NAME` or `body:FIELD.FIELD`.", default=None)
+    id: str | None = option(
+        "Where the id of a request is, in the same form. A repeated request is answered without a second record; "
+        "another body under the same id is answered with 409.",
+        default=None,
+    )
+    remember_ids: Duration = option("How long ids are remembered.", default="1 hour")
+    max_ids: int = option("The most ids that are remembered.", default=1_000_000)
+    max_body: int = option("The most bytes of a body, after decompression.", default=1 << 20)
+    max_connections: int = option("The most connections at a time.", default=1_000)
+    timeout: Duration = option("How long a request waits for the log before it is answered with 503.", default="30 s")
+
+    def check(self) -> None:
+        ListenerSpec.check(self)
+        Address.of(self.listen)
+        self.verifier()
+        if self.body not in BODIES:
+            raise TopologyError(f'there is no body "{self.body}"', hint=f"use one of {', '.join(BODIES)}")
+        if not self.path.startswith("/"):
+            raise TopologyError(f'the path "{self.path}" does not start with /', hint=f'write "/{self.path}"')
+        for name in ("key", "id"):
+            template = getattr(self, name)
+            if template is not None and not _TEMPLATE.fullmatch(template):
+                hint = f'write {name} = "header:webhook-id" or {name} = "body:data.id"'
+                raise TopologyError(f'{name} = "{template}" names no header and no field', hint=hint)
+            if template is not None and template.startswith("body:") and self.body in ("ndjson", "raw"):
+                if name == "key" and self.body == "ndjson":
+                    continue
+                raise TopologyError(f'a body that is "{self.body}" has no fields for {name}', hint="name a header")
+        if self.id is not None and self.id.startswith("body:") and self.body == "array":
+            raise TopologyError("an array has no field for id", hint="name a header")
+        for name in ("max_ids", "max_body", "max_connections"):
+            if getattr(self, name) < 1:
+                raise TopologyError(f"{name} is too small", hint="write 1 or more")
+
+    def verifier(self) -> Verifier:
+        return verifier_of(
+            self.signature,
+            self.secrets,
+            tolerance_s=to_seconds(self.tolerance),
+            header=self.signature_header,
+            algorithm=self.signature_hash,
+            encoding=self.signature_encoding,
+            prefix=self.signature_prefix,
+        )
+
+    def open(self, context: ListenerContext) -> Listener:
+        return WebhookListener(self, context)
+
+
+class WebhookListener(Listener):
+    """An HTTP server in a thread."""
+
+    def __init__(self, spec: Webhook, context: ListenerContext) -> None:
+        import uvicorn
+
+        from potok.server.http.either_protocol import EitherProtocol
+        from potok.sources.webhooks.receive import Expected, Receive
+
+        address = Address.of(spec.listen)
+        self._socket = _bound(spec.name, address)
+        self.address = Address(address.host, int(self._socket.getsockname()[1]))
+        known = None
+        if spec.id is not None:
+            known = Deduplication(to_ms(spec.remember_ids), spec.max_ids)
+            known.load(context.broker, spec.topic, now_ms())
+        expected = Expected(
+            spec.path,
+            spec.body,
+            spec.verifier(),
+            spec.key,
+            spec.id,
+            spec.max_body,
+            to_seconds(spec.timeout),
+            full_status=429 if spec.overload.when_full == "block" else 503,
+        )
+        config = uvicorn.Config(
+            Receive(expected, context, known),
+            http=EitherProtocol,
+            limit_concurrency=spec.max_connections,
+            ws="none",
+            lifespan="off",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_STOP_S,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._serve, name=f"potok-webhook-{spec.name}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End after the requests that are under way, for a few seconds."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    @property
+    def problem(self) -> str | None:
+        return None if self._thread.is_alive() or self._server.should_exit else "the HTTP server has stopped"
+
+    def state(self) -> dict[str, Any]:
+        return {"connections": len(self._server.server_state.connections)}
+
+    def _serve(self) -> None:
+        self._server.run(sockets=[self._socket])
+
+
+def _bound(name: str, address: Address) -> socket.socket:
+    opened = socket.socket(socket.AF_INET6 if ":" in address.host else socket.AF_INET, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind(address)
+        opened.listen(1024)
+    except (OSError, OverflowError) as error:
+        opened.close()
+        raise CannotListen(name, address, getattr(error, "strerror", None) or str(error)) from error
+    return opened

@@ -1,0 +1,108 @@
+"""The buffer in memory: its bounds, its policies, and that every record is accounted for."""
+
+from __future__ import annotations
+
+import threading
+from typing import get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from potok.records.log_record import LogRecord
+from potok.sources import Overload
+from potok.sources.arrival import Arrival
+from potok.sources.buffer import MemoryBuffer
+from potok.sources.counters import Counters
+from potok.sources.overload import WhenFull
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("offer"), st.integers(1, 4), st.integers(0, 30)),
+        st.tuples(st.just("take"), st.integers(1, 6), st.just(0)),
+        st.tuples(st.just("land"), st.integers(0, 3), st.just(0)),
+        st.tuples(st.just("lose"), st.integers(0, 3), st.just(0)),
+        st.tuples(st.just("later"), st.integers(1, 2_000), st.just(0)),
+    ),
+    max_size=60,
+)
+
+
+def arrival(count: int, size: int, told: list[str | None] | None = None) -> Arrival:
+    found = Arrival.of([LogRecord(None, b"x" * size)] * count)
+    if told is not None:
+        found.done = told.append
+    return found
+
+
+@given(STEPS, st.sampled_from(get_args(WhenFull)), st.integers(1, 12), st.booleans())
+def test_every_received_record_landed_is_lost_or_is_buffered(
+    steps: list[tuple[str, int, int]], policy: WhenFull, most: int, ages: bool
+) -> None:
+    clock = [0.0]
+    overload = Overload(max_records=most, max_bytes=100, max_age="1 s" if ages else None, when_full=policy)
+    counters = Counters()
+    buffer = MemoryBuffer(overload, counters, lambda: clock[0])
+    taken: list[Arrival] = []
+    accepted = offered = 0
+    answers: list[str | None] = []
+    for step, number, size in steps:
+        if step == "offer":
+            each = arrival(number, size, answers)
+            each.at_s = clock[0]
+            offered += 1
+            accepted += number if buffer.offer(each) else 0
+        elif step == "take":
+            taken += buffer.take(number, 50, 0.0)
+        elif step in ("land", "lose") and taken:
+            buffer.settle(taken.pop(number % len(taken)), None if step == "land" else "stopped")
+        elif step == "later":
+            clock[0] += number / 1000
+        counts = counters.read()
+        assert counts.received == accepted
+        assert counts.received == counts.landed + sum(counts.lost.values()) + counts.buffered
+        assert counts.buffered >= sum(map(len, taken))
+        if policy != "block" and all(len(each) <= most for each in taken):
+            assert counts.buffered <= max(most, 4)
+    assert len(answers) <= offered
+
+
+def test_the_newest_or_the_oldest_record_is_dropped_and_its_sender_told() -> None:
+    for policy, dropped in (("drop_newest", 2), ("drop_oldest", 0)):
+        counters = Counters()
+        buffer = MemoryBuffer(Overload(max_records=2, when_full=policy), counters)
+        told: list[list[str | None]] = [[], [], []]
+        assert all(buffer.offer(arrival(1, 1, each)) for each in told)
+        assert [number for number, each in enumerate(told) if each] == [dropped]
+        assert told[dropped] == [f"dropped_{policy.removeprefix('drop_')}"]
+        assert counters.read().lost == {f"dropped_{policy.removeprefix('drop_')}": 1}
+
+
+def test_an_arrival_larger_than_the_buffer_is_accepted_when_it_is_empty() -> None:
+    buffer = MemoryBuffer(Overload(max_records=2), Counters())
+    assert buffer.offer(arrival(5, 1))
+    assert not buffer.offer(arrival(1, 1))
+
+
+def test_records_that_were_taken_take_up_room_until_they_are_settled() -> None:
+    buffer = MemoryBuffer(Overload(max_records=1), Counters())
+    buffer.offer(arrival(1, 1))
+    [taken] = buffer.take(10, 10, 0.0)
+    assert not buffer.offer(arrival(1, 1))
+    buffer.settle(taken, None)
+    assert buffer.offer(arrival(1, 1))
+
+
+def test_put_waits_for_room_and_ends_when_the_buffer_is_closed() -> None:
+    buffer = MemoryBuffer(Overload(max_records=1), Counters())
+    buffer.offer(arrival(1, 1))
+    results: list[bool] = []
+    waiting = [threading.Thread(target=lambda: results.append(buffer.put(arrival(1, 1)))) for _ in range(2)]
+    for thread in waiting:
+        thread.start()
+    [taken] = buffer.take(1, 10, 0.0)
+    buffer.settle(taken, None)
+    buffer.take(1, 10, 5.0)
+    buffer.close()
+    for thread in waiting:
+        thread.join(10)
+    assert sorted(results) == [False, True]

@@ -20,7 +20,7 @@ def promote(context: typer.Context, program: Program, broker: Broker = None, as_
     `potok run` resumes from there. The old tables are kept on disk until you remove them.
     """
     topology = load_topology(program)
-    from potok.runtime.operations.shadow import catch_up, shadow_of, swap
+    from potok.runtime.operations.shadow import catch_up, shadow_of, swap, topics_read_ahead
     from potok.spark.spark_executor import start_spark
 
     with opened_log(context, broker) as log:
@@ -31,7 +31,7 @@ def promote(context: typer.Context, program: Program, broker: Broker = None, as_
             display_of(as_json=as_json),
             lambda: catch_up(topology, log, settings, start_spark),
         )
-        old = swap(log, topology.name)
+        old = swap(log, topology.name, topics_read_ahead(topology))
     if as_json:
         print_json({"event": "promoted", "query": topology.name, "old_cells": old})
     else:

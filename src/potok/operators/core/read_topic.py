@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -86,8 +87,6 @@ class SourceReader(Operator):
     def _chunk(self, batch: pa.RecordBatch, input_partition: int, clock: int) -> tuple[Chunk, int]:
         if isinstance(self._node, StreamSource) and self._node.skips_null:
             batch = _with_values(batch)
-        if self._skips is not None:
-            batch = _without(batch, self._skips)
         count = batch.num_rows
         key, key_errors = decode(batch.column("key"), self._node.key, None)
         if isinstance(self._node, StreamSource) and self._node.events is not None:
@@ -113,6 +112,9 @@ class SourceReader(Operator):
         if len(chunk):
             chunk.stream_time = self._stream_times(chunk.timestamp, clock)
             clock = int(chunk.stream_time[-1])
+        if self._skips is not None and chunk.headers is not None:
+            # They advance the stream time, whichever batch reads them.
+            chunk = chunk.where(_written_by_others(chunk.headers, self._skips))
         return chunk, clock
 
     def _events(
@@ -237,12 +239,11 @@ def _with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.filter(values.is_valid()) if values.null_count else batch
 
 
-def _without(batch: pa.RecordBatch, own: OwnRecords) -> pa.RecordBatch:
-    """Return the records without a header."""
-    headers = batch.column("headers")
+def _written_by_others(headers: pa.Array, own: OwnRecords) -> npt.NDArray[np.bool_]:
+    """Return which records do not have a header."""
     names, values = pc.list_flatten(headers).flatten()
     found = pc.fill_null(pc.and_(pc.equal(names, own.header), pc.equal(values, own.value)), False)
     rows = pc.list_parent_indices(headers).filter(found)
-    keep = np.ones(batch.num_rows, np.bool_)
+    keep = np.ones(len(headers), np.bool_)
     keep[rows.to_numpy()] = False
-    return batch if keep.all() else batch.filter(pa.array(keep))
+    return keep

@@ -132,20 +132,22 @@ class AggregateProcessor(Processor):
             own[REPEATED] = b"true"
         ctx.forward(answer, to=RESULTS, headers=own)
 
-    def _seen(self, command_id: str, now: int) -> str | None:
+    def _seen(self, command_id: str, at: int) -> str | None:
         memory = self._stores[MEMORY].get()
-        found = None if memory is None else memory.get(_RESULTS, {}).get(command_id)
-        return None if found is None or found[0] + self._keep_ms < now else found[1]
+        results = {} if memory is None else memory.get(_RESULTS, {})
+        found = results.get(command_id)
+        return None if found is None or found[0] + self._keep_ms < _latest(results, at) else found[1]
 
-    def _remember(self, command_id: str, answer: str, now: int) -> None:
-        memory = self._memory()
-        results = memory.setdefault(_RESULTS, {})
-        # In the order of their arrival: those at the front are the oldest.
+    def _remember(self, command_id: str, answer: str, at: int) -> None:
+        results = self._memory().setdefault(_RESULTS, {})
+        now = _latest(results, at)
+        # In the order of their times: those at the front are the oldest.
         while results:
             oldest = next(iter(results))
             if results[oldest][0] + self._keep_ms >= now and oldest != command_id:
                 break
             del results[oldest]
+        results.pop(command_id, None)
         results[command_id] = [now, answer]
 
     def _memory(self) -> dict[str, Any]:
@@ -213,6 +215,11 @@ class AggregateProcessor(Processor):
         if self.forwards:
             data = to_data(event.instance)
             ctx.forward({TYPE_FIELD: event.type.name, **data}, to=FOLDED, headers={})
+
+
+def _latest(results: dict[str, Any], at: int) -> int:
+    """Return the greatest time so far: that of a command, or of the last result."""
+    return max(at, results[next(reversed(results))][0]) if results else at
 
 
 def _version_of(state: Versioned) -> int:

@@ -6,6 +6,7 @@ the same offsets: nothing is written twice to the live topics, and nothing is mi
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import count
@@ -27,6 +28,7 @@ from potok.state.entry import Entry, metadata_key_of
 from potok.state.open import StateLocation
 from potok.state.store import StateMissing
 from potok.topology.graph import Topology
+from potok.topology.nodes import StreamSource
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker
@@ -83,8 +85,15 @@ def catch_up(topology: Topology, broker: Broker, settings: Settings, start_execu
     if read_entry(broker, shadow_of(topology).name) is None:
         raise NoShadow(topology.name)
     with stopped(broker, topology.name):
-        target = _position(broker, topology.name).offsets.topics
+        target = dict(_position(broker, topology.name).offsets.topics)
+    # The query knows the events that it has written since it last read their topic; the shadow has to read them.
+    target |= broker.end_offsets_of(sorted(topics_read_ahead(topology)))
     return _start(topology, broker, settings, start_executor, target)
+
+
+def topics_read_ahead(topology: Topology) -> frozenset[str]:
+    """Return the topics in which a query does not read what it has written itself, but its shadow does."""
+    return frozenset(source.topic for source in topology.of_type(StreamSource) if source.own is not None)
 
 
 def _start(
@@ -122,8 +131,9 @@ def _has_cells(location: StateLocation) -> bool:
     return True
 
 
-def swap(broker: Broker, name: str) -> str:
-    """Replace the live query by the shadow; return the name under which the old cells are kept.
+def swap(broker: Broker, name: str, ahead: Collection[str] = ()) -> str:
+    """Replace the live query by the shadow; return the name under which the old cells are kept. In the topics `ahead`
+    the shadow has read to the end.
 
     All metadata keys change in one transaction, so a reader sees the old tables or the new ones.
     """
@@ -133,7 +143,7 @@ def swap(broker: Broker, name: str) -> str:
             stack.enter_context(stopped(broker, query))
         live, built = _position(broker, name), _live(broker, shadow)
         _check_follows(broker, shadow, name)
-        if not _at_same_offsets(broker, live, built):
+        if not _at_same_offsets(broker, live, built, ahead):
             raise QueryError(
                 f'the shadow of query "{name}" is not at the offsets of the query',
                 hint="potok promote PROGRAM runs it up to them; no other process may run the query meanwhile",
@@ -176,13 +186,14 @@ def _position(broker: Broker, name: str) -> Entry:
     return replace(entry, batch=out.number, offsets=replace(entry.offsets, topics=topics))
 
 
-def _at_same_offsets(broker: Broker, live: Entry, built: Entry) -> bool:
+def _at_same_offsets(broker: Broker, live: Entry, built: Entry, ahead: Collection[str]) -> bool:
     """Whether both resume with the same records. One may know of a partition that was added since the other stopped,
     and that neither has read.
     """
     here, there = live.offsets.topics, built.offsets.topics
+    ends = broker.end_offsets_of(sorted(ahead)) if ahead else {}
     return here.keys() == there.keys() and all(
-        here[topic].get(part, start) == there[topic].get(part, start)
+        there[topic].get(part, start) == (ends[topic][part] if topic in ends else here[topic].get(part, start))
         for topic in here
         for part, start in broker.start_offsets(topic).items()
     )

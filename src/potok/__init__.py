@@ -68,6 +68,7 @@ _HOMES = {
     "StateError": "potok.errors",
     "TopologyError": "potok.errors",
     "SettingError": "potok.settings",
+    "serve": "potok.server.serve",
     "SqlError": "potok.sql.errors",
     "open_broker": "potok.log.open",
     "StreamsBuilder": "potok.dsl.builder",
@@ -125,7 +126,6 @@ _HOMES = {
     "backup": "potok.runtime.operations.backup",
     "restore": "potok.runtime.operations.backup",
     "reshard": "potok.runtime.operations.reshard",
-    "serve": "potok.server.serve",
 }
 
 __all__ = [

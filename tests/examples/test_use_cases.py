@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 
+from browser.conftest import FLAGS
+from potok.patterns.aggregates.messages import command_record
 from potok.testing import TestDriver
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -23,7 +27,7 @@ def program(name: str) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["anti_fraud", "dynamic_pricing"])
+@pytest.mark.parametrize("name", ["anti_fraud", "checkout", "dynamic_pricing"])
 def test_a_use_case_prints_what_its_page_says(spark: Any, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     program(name).main()
     page = (EXAMPLES / name / "README.md").read_text()
@@ -65,3 +69,65 @@ def test_a_price_follows_the_requests_of_the_last_minute(size: int) -> None:
                 driver.run(more_to_come=True)
         driver.run()
         assert driver.table("prices").all() == {"centre": {"multiplier": 1.0, "requests": 2, "free": 2}}
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_an_order_is_paid_and_reserved_or_cancelled_and_paid_back(size: int, tmp_path: Path) -> None:
+    app = program("checkout")
+    wanted = [
+        ("o1", "ann", "lamp", 2, "completed"),
+        ("o2", "ann", "table", 2, "cancelled"),
+        ("o3", "bob", "lamp", 2, "cancelled"),
+        ("o4", "bob", "lamp", 1, "completed"),
+    ]
+    with ExitStack() as stack:
+        drivers = [stack.enter_context(TestDriver(query, directory=tmp_path)) for query in app.QUERIES]
+
+        def send(order_id: str, command: object) -> None:
+            record = command_record(order_id, type(command).__name__, vars(command))
+            drivers[0].send("orders-commands", record.value, order_id)
+
+        def settle() -> None:
+            while sum(driver.run(size, more_to_come=True) for driver in drivers):
+                pass
+
+        for order_id, customer, item, quantity, _ in wanted:
+            send(order_id, app.PlaceOrder(order_id, customer, item, quantity))
+            settle()
+        send("o1", app.RateOrder("o1", 5))
+        send("o2", app.RateOrder("o2", 5))
+        settle()
+        customers = drivers[2].table("customers").all()
+        found = {order: row for customer in customers.values() for order, row in customer["orders"].items()}
+        assert {order: row["status"] for order, row in found.items()} == {order: end for order, *_, end in wanted}
+        assert (customers["ann"]["spent"], customers["bob"]["spent"]) == (80.0, 40.0)
+        assert (found["o1"]["stars"], "stars" in found["o2"]) == (5, False)
+        commands = [
+            (record.value["type"], record.value["data"]["order_id"]) for record in drivers[2].read("service-commands")
+        ]
+        assert [order for kind, order in commands if kind == "payment.refund"] == ["o3"]
+        assert [order for kind, order in commands if kind == "payment.process"] == ["o1", "o2", "o3", "o4"]
+        assert [letter for driver in drivers for letter in driver.dead_letters()] == []
+
+
+@pytest.mark.browser
+def test_the_page_of_the_shop_reads_its_own_writes(spark: Any, chromium: str, tmp_path: Path) -> None:
+    app = program("checkout")
+    with app.running(str(tmp_path), 0) as url, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        page = browser.new_page()
+        page.set_default_timeout(60_000)
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(url)
+        page.select_option("select[name=item]", "table")
+        page.click("text=Place order")
+        page.locator("tbody tr .completed").wait_for()
+        page.click("text=rate")
+        page.locator("tbody tr:has-text('★★★★★')").wait_for()
+        assert "RateOrder: version" in page.inner_text("#told")
+        page.fill("input[name=quantity]", "2")
+        page.click("text=Place order")
+        page.locator("tbody tr .cancelled").wait_for()
+        browser.close()
+        assert errors == []

@@ -36,6 +36,7 @@ COMMANDS = {
     "replay": ("potok.cli.queries.replay", "Run a program over old records, into other topics and tables."),
     "state": ("potok.cli.state.state", "Show, back up, verify and reshard the state of queries."),
     "checkpoints": ("potok.cli.state.checkpoints", "Show where queries would resume."),
+    "rebuild": ("potok.cli.queries.rebuild", "Rebuild the tables of a changed program and replace the served ones."),
     "promote": ("potok.cli.queries.promote", "Replace the served tables with those that a shadow has built."),
     "describe": ("potok.cli.queries.describe", "Show the steps of a program or of a query."),
     "explain": ("potok.cli.queries.explain", "Show how each step of a program runs, and why."),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
     from potok.server.server import Server
 
 
+@dataclass(frozen=True, slots=True)
+class ServedFiles:
+    """A directory, or a file, below a path."""
+
+    prefix: str
+    path: Path
+
+
 @contextmanager
 def serve(
     broker: str | Path | Broker,
@@ -26,6 +35,7 @@ def serve(
     run_queries: bool = True,
     tokens: str | Path | None = None,
     origins: Collection[str] = (),
+    files: Mapping[str, str | Path] | None = None,
     **settings: Any,
 ) -> Iterator[Server]:
     """Serve a log over HTTP in this process, as `potok serve` does.
@@ -41,6 +51,7 @@ def serve(
         run_queries: Whether SQL queries run in this process.
         tokens: A file of tokens.
         origins: Sites whose pages may call this server from a browser; none by default.
+        files: Directories and files by path; with `{"/": "./page"}`, the page of the server is `./page/index.html`.
         settings: Any setting of `potok.toml`.
     """
     need_extra("serving a log", "server")
@@ -53,5 +64,6 @@ def serve(
     chosen = Settings.load(broker=url, **settings)
     log = broker if isinstance(broker, Broker) else open_broker(url, chosen)
     database = Database(log, chosen, runs=run_queries) if queries is None else QueryTables(log, chosen, queries)
-    with database, Server(database, host, port, tokens=Tokens.load(tokens), origins=origins) as server:
+    served = [ServedFiles(prefix, Path(path)) for prefix, path in (files or {}).items()]
+    with database, Server(database, host, port, tokens=Tokens.load(tokens), origins=origins, files=served) as server:
         yield server

@@ -1,5 +1,5 @@
-"""One Redis and one PostgreSQL for all tests that ask for them, on free ports of this machine, in directories of their
-own. Each is started for the first test that asks, and stopped after the last."""
+"""One server of each kind for all tests that ask for it, on free ports of this machine, in directories of their own.
+Each is started for the first test that asks, and stopped after the last."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,20 @@ def redis_url() -> Iterator[str]:
 def postgres_url() -> Iterator[str]:
     """A real PostgreSQL with an empty database. All tests share it: use a query name of your own."""
     with postgres_server() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def rabbitmq_url() -> Iterator[str]:
+    """A real RabbitMQ. All tests share it: use queue and exchange names of your own."""
+    with rabbitmq_server() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def mqtt_url() -> Iterator[str]:
+    """A real mosquitto. All tests share it: use topics and client ids of your own."""
+    with mqtt_server() as server:
         yield server.url
 
 
@@ -82,18 +96,83 @@ def postgres_server() -> Iterator[PostgresServer]:
             server.stop()
 
 
+@contextmanager
+def rabbitmq_server() -> Iterator[RabbitServer]:
+    """A RabbitMQ that keeps durable queues and persistent messages when it is stopped and started again."""
+    # The program in the PATH of Debian demands to be root or the user rabbitmq; those behind it do not.
+    folders = sorted(Path("/usr/lib/rabbitmq/lib").glob("*/sbin"), reverse=True)
+    program = _found("rabbitmq-server", folders, first=True)
+    epmd = _found("epmd", sorted(Path("/usr/lib/erlang").glob("erts-*/bin")))
+    with _directory() as directory:
+        names, port = _free_port(), _free_port()
+        # Started by us, so that it ends with the server: RabbitMQ would leave one behind.
+        registry = Server([epmd, "-port", str(names), "-address", "127.0.0.1"], directory, names)
+        (directory / "plugins").write_text("[].\n")
+        environment = {
+            "HOME": str(directory),
+            "ERL_EPMD_PORT": str(names),
+            "RABBITMQ_NODENAME": f"potok-{port}@localhost",
+            "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+            "RABBITMQ_NODE_PORT": str(port),
+            "RABBITMQ_DIST_PORT": str(_free_port()),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1} +S 1:1 +sbwt none",
+            "RABBITMQ_MNESIA_BASE": str(directory / "data"),
+            "RABBITMQ_LOG_BASE": str(directory / "logs"),
+            "RABBITMQ_CONFIG_FILE": str(directory / "rabbitmq"),
+            "RABBITMQ_ADVANCED_CONFIG_FILE": str(directory / "advanced"),
+            "RABBITMQ_CONF_ENV_FILE": str(directory / "rabbitmq-env"),
+            "RABBITMQ_ENABLED_PLUGINS_FILE": str(directory / "plugins"),
+            "RABBITMQ_PID_FILE": str(directory / "pid"),
+            # The script then becomes the server instead of starting it, so that signals reach it.
+            "RUNNING_UNDER_SYSTEMD": "true",
+        }
+        server = RabbitServer([program], directory, port, environment)
+        registry.start()
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+            registry.stop()
+
+
+@contextmanager
+def mqtt_server(*settings: str) -> Iterator[MqttServer]:
+    """A mosquitto that keeps sessions and their messages when it is stopped and started again."""
+    program = _found("mosquitto", [Path("/usr/sbin"), Path("/usr/local/sbin")])
+    with _directory() as directory:
+        port = _free_port()
+        lines = [f"listener {port} 127.0.0.1", "allow_anonymous true", "persistence true"]
+        lines += [f"persistence_location {directory}/", "max_queued_messages 0", "log_dest stderr", *settings]
+        (directory / "mosquitto.conf").write_text("\n".join(lines) + "\n")
+        server = MqttServer([program, "-c", str(directory / "mosquitto.conf")], directory, port)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
 class Server:
     """A server of this machine that can be stopped and started again, in its directory and on its port."""
 
-    def __init__(self, words: list[str], directory: Path, port: int) -> None:
+    def __init__(
+        self, words: list[str], directory: Path, port: int, environment: Mapping[str, str] | None = None
+    ) -> None:
         self._words, self._directory, self._port = words, directory, port
+        self._environment = {**os.environ, **(environment or {})}
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         log = self._directory / "log"
         with log.open("ab") as out:
             process = self._process = subprocess.Popen(
-                self._words, stdout=out, stderr=out, cwd=self._directory, **_unprivileged()
+                self._words,
+                stdout=out,
+                stderr=out,
+                cwd=self._directory,
+                env=self._environment,
+                **_unprivileged(),
             )
         end = time.monotonic() + PATIENCE_S
         while not _listens(self._port):
@@ -124,8 +203,25 @@ class PostgresServer(Server):
         _wait_for_postgres(self.url)
 
 
-def _found(program: str, places: Sequence[Path]) -> str:
-    found = shutil.which(program) or next((str(p / program) for p in places if (p / program).exists()), None)
+class RabbitServer(Server):
+    @property
+    def url(self) -> str:
+        return f"amqp://guest:guest@127.0.0.1:{self._port}/"
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        super().stop(number)
+
+
+class MqttServer(Server):
+    @property
+    def url(self) -> str:
+        return f"mqtt://127.0.0.1:{self._port}"
+
+
+def _found(program: str, places: Sequence[Path], *, first: bool = False) -> str:
+    """Return the path of a program, from the directories of the PATH or from others, which may come first."""
+    listed = next((str(p / program) for p in places if (p / program).exists()), None)
+    found = (listed or shutil.which(program)) if first else (shutil.which(program) or listed)
     if found is None:
         text = f"{REASON}: {program} is missing; scripts/servers.sh installs it"
         if os.environ.get("CI"):
@@ -135,7 +231,7 @@ def _found(program: str, places: Sequence[Path]) -> str:
 
 
 def _unprivileged() -> dict[str, Any]:
-    """PostgreSQL will not run as root; another user must do, which comes with its package."""
+    """PostgreSQL will not run as root, and no server has to; another user must do, which comes with a package."""
     if os.getuid() != 0:
         return {}
     user = next(entry for name in ("postgres", "nobody") for entry in pwd.getpwall() if entry.pw_name == name)
@@ -184,5 +280,5 @@ def _wait_for_postgres(url: str) -> None:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     skipped = [report for report in terminalreporter.stats.get("skipped", []) if REASON in str(report.longrepr)]
     if skipped:
-        text = f"NOT TESTED ON REDIS OR POSTGRESQL: {len(skipped)} tests skipped; scripts/servers.sh installs them"
+        text = f"NOT TESTED ON REAL SERVERS: {len(skipped)} tests skipped; scripts/servers.sh installs them"
         terminalreporter.write_line(text, yellow=True, bold=True)

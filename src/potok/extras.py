@@ -17,6 +17,10 @@ EXTRAS = {
     "protobuf": ("google.protobuf",),
     "webhooks": ("uvicorn", "starlette", "httptools", "h2", "cryptography"),
     "personal": ("cryptography",),
+    "rabbitmq": ("aio_pika",),
+    "mqtt": ("paho.mqtt",),
+    "zeromq": ("zmq",),
+    "nng": ("pynng",),
 }
 """The modules by which each extra is known; pyproject.toml lists the packages."""
 

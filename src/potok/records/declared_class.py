@@ -7,6 +7,7 @@ column through every step that keeps the value. A worker learns the class when i
 from __future__ import annotations
 
 import copy
+import copyreg
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
@@ -22,6 +23,15 @@ from potok.records.value import Value
 _KEY = b"potok.class"
 _CHOICE = b"potok.classes"
 _CLASSES: dict[bytes, type] = {}
+
+
+def _missing(_: object) -> str:
+    return "MISSING"
+
+
+# By name, so that it stays the one `MISSING`. A class that is pickled by value, as the classes of a program are, would
+# get a copy of it, and that looks like the default of every field without one.
+copyreg.pickle(type(dataclasses.MISSING), _missing)
 
 
 def struct_type(fields: list[pa.Field], declared: type | None) -> pa.DataType:

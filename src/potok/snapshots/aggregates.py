@@ -16,7 +16,7 @@ from potok.log.broker import Broker
 from potok.log.open import NoLogThere, log_exists, open_broker
 from potok.log.partitioner import partitions_of
 from potok.patterns.aggregates.definition import definition_of
-from potok.patterns.aggregates.events import Event, EventReader
+from potok.patterns.aggregates.events import EventReader, EventRecord
 from potok.patterns.aggregates.machine import MISSING, Machine, Versioned
 from potok.patterns.aggregates.messages import WRITER, writer_of
 from potok.patterns.aggregates.order import Refolded, with_own
@@ -36,7 +36,7 @@ class EventsGone(QueryError):
 
 
 class HistoricEvent(NamedTuple):
-    """An event of an aggregate, and its place in the history."""
+    """An event of an aggregate, and its place in the history. What an upcast makes of one event shares its version."""
 
     version: int
     id: str
@@ -78,10 +78,10 @@ class Aggregates(Generic[A]):
         if isinstance(as_of, int) and as_of < 0:
             raise QueryError(f"there is no version {as_of}", hint="versions begin at 1")
         found = MISSING
-        for one, after in self._folded(aggregate_id):
-            if one.version > as_of if isinstance(as_of, int) else one.at > epoch_ms(as_of):
+        for one in self._folded(aggregate_id):
+            if one.after.version > as_of if isinstance(as_of, int) else one.at > epoch_ms(as_of):
                 break
-            found = after
+            found = one.after
         if isinstance(as_of, int) and found.version < as_of:
             text = f'"{aggregate_id}" has version {found.version}, and no version {as_of} yet'
             raise QueryError(text, hint="pass a smaller version, or an instant")
@@ -89,23 +89,22 @@ class Aggregates(Generic[A]):
 
     def history(self, aggregate_id: str) -> list[HistoricEvent]:
         """Return the events of an aggregate, the oldest first."""
-        return [one for one, _ in self._folded(aggregate_id)]
+        return [event for one in self._folded(aggregate_id) for event in one.events]
 
-    def _folded(self, key: str) -> list[tuple[HistoricEvent, Versioned]]:
-        """Return the events in the order in which they were folded, each with the aggregate after it."""
+    def _folded(self, key: str) -> list[_Step]:
+        """Return the records in the order in which they were folded."""
         version, line = self.version(key), _Line(self._machine)
-        before = Refolded(MISSING, list[tuple[Event, bool]]())
+        before = Refolded(MISSING, list[tuple[EventRecord, bool]]())
         for value, headers, timestamp in self._records(key):
             own = (WRITER, self._writer) in headers
             try:
-                events = self._reader.read(value, headers, timestamp)
+                record = self._reader.read(value, headers, timestamp)
             except ValueError:
                 continue  # a dead letter
-            for event in events:
-                if own:
-                    before = with_own(before, (event, True), event.sequence, _version_of, line.fold)
-                else:
-                    before = Refolded(before.known, [*before.open, (event, False)])
+            if own:
+                before = with_own(before, (record, True), record.sequence, _version_of, line.fold)
+            else:
+                before = Refolded(before.known, [*before.open, (record, False)])
             if before.known.version >= version:
                 break
         state = before.known
@@ -131,21 +130,31 @@ class Aggregates(Generic[A]):
                     yield row["value"], headers, row["timestamp"]
 
 
+class _Step(NamedTuple):
+    """A record that was folded: its events, and the aggregate after it."""
+
+    at: int
+    events: list[HistoricEvent]
+    after: Versioned
+
+
 class _Line:
-    """Folds events and notes each with the aggregate after it."""
+    """Folds records and notes each step."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self.found: list[tuple[HistoricEvent, Versioned]] = []
+        self.found: list[_Step] = []
 
-    def fold(self, state: Versioned, item: tuple[Event, bool]) -> Versioned:
-        event, own = item
-        after = self._machine.folded(state, event)
-        shown = HistoricEvent(after.version, event.id, event.type.name, event.at, event.instance, own)
-        self.found.append((shown, after))
+    def fold(self, state: Versioned, item: tuple[EventRecord, bool]) -> Versioned:
+        record, own = item
+        after = self._machine.folded(state, record.events)
+        shown = [
+            HistoricEvent(after.version, one.id, one.type.name, one.at, one.instance, own) for one in record.events
+        ]
+        self.found.append(_Step(record.at, shown, after))
         return after
 
-    def tried(self, state: Versioned, item: tuple[Event, bool]) -> Versioned:
+    def tried(self, state: Versioned, item: tuple[EventRecord, bool]) -> Versioned:
         try:
             return self.fold(state, item)
         except Exception:  # noqa: BLE001 - it was a dead letter when it was first read

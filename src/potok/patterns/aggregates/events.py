@@ -44,6 +44,15 @@ class Event(NamedTuple):
         }
 
 
+class EventRecord(NamedTuple):
+    """A record of the events topic: its events are none if its upcast drops it, and several if it is split."""
+
+    id: str
+    sequence: int
+    at: int
+    events: list[Event]
+
+
 class EventWriter:
     """Write the events of one aggregate of a query."""
 
@@ -93,10 +102,8 @@ class EventReader:
         self._events = definition.events
         self._codecs = {name: Json(event.cls) for name, event in definition.events.items()}
 
-    def read(self, value: bytes | None, headers: Headers, at: int) -> list[Event]:
-        """Return the events in a record: none if its upcast drops it, several if it is split. Raise ValueError for what
-        is not an event of the aggregate.
-        """
+    def read(self, value: bytes | None, headers: Headers, at: int) -> EventRecord:
+        """Return the events in a record. Raise ValueError for what is not an event of the aggregate."""
         envelope = read_record(value, [{"name": name, "value": item} for name, item in headers])
         applied = self._events.get(envelope.type)
         if applied is None:
@@ -109,12 +116,11 @@ class EventReader:
         data = data_object(envelope)
         versions = [data] if envelope.version == type_.version else upcasted(data or {}, envelope.version, type_)
         codec, sequence = self._codecs[type_.name], _sequence(envelope)
-        found: list[Event] = []
+        found = EventRecord(str(envelope.attributes["id"]), sequence, at if time_ms is None else time_ms, [])
         for one in versions:
             encoded = orjson.dumps({} if one is None else one)
             instance = _read(codec, encoded, type_.name)
-            id_ = str(envelope.attributes["id"])
-            found.append(Event(type_, instance, encoded, id_, sequence, at if time_ms is None else time_ms, applied))
+            found.events.append(Event(type_, instance, encoded, found.id, sequence, found.at, applied))
         return found
 
     def stored(self, name: str, data: bytes, at: int) -> Event:

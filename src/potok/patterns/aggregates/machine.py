@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +21,10 @@ _PACKAGE = str(Path(__file__).parents[2]) + os.sep
 
 
 class Versioned(NamedTuple):
-    """An aggregate: how many events it has had, and its state as plain data."""
+    """An aggregate: how many events it has had, and its state as plain data.
+
+    An event that an upcast has split or dropped still counts as the one that was written.
+    """
 
     version: int
     state: dict[str, Any] | None
@@ -62,12 +65,12 @@ class Machine:
         cls = self.definition.cls
         return cls() if state is None else self._rows.instance(state)
 
-    def folded(self, before: Versioned, *events: Event) -> Versioned:
-        """Apply events. What a method raises passes through."""
+    def folded(self, before: Versioned, events: Iterable[Event], count: int = 1) -> Versioned:
+        """Apply what `count` records hold. What a method raises passes through."""
         instance = self.instance(before.state)
         for event in events:
             self._apply(instance, event)
-        return Versioned(before.version + len(events), to_data(instance))
+        return Versioned(before.version + count, to_data(instance))
 
     def _apply(self, instance: Any, event: Event) -> None:
         getattr(instance, event.applied.method)(event.instance)
@@ -127,7 +130,7 @@ class Machine:
         if not events:
             return events, before
         # Events alone decide the state, even if the method has changed the aggregate that it was given.
-        after = self.folded(before, *events)
+        after = self.folded(before, events, len(events))
         self.instance(after.state)  # Raises if a method stored what the field cannot hold.
         return events, after
 

@@ -11,7 +11,7 @@ from potok.events.event_type import TYPE_FIELD
 from potok.events.write import event_id
 from potok.patterns.aggregates.data import to_data
 from potok.patterns.aggregates.definition import Definition
-from potok.patterns.aggregates.events import Event, EventReader, EventWriter
+from potok.patterns.aggregates.events import Event, EventReader, EventRecord, EventWriter
 from potok.patterns.aggregates.machine import MISSING, Given, Machine, Versioned
 from potok.patterns.aggregates.messages import (
     ANY,
@@ -81,11 +81,13 @@ class AggregateProcessor(Processor):
             return
         if not own and self._foreign == "dead_letter":
             raise ValueError(f'the event was not written by aggregate "{self.definition.name}"')
-        for event in self._reader.read(value, ctx.headers, ctx.timestamp):
-            if self.decides:
-                self._foreign_event(event, ctx)
-            else:
-                self._again(event, own, headers, key, ctx)
+        record = self._reader.read(value, ctx.headers, ctx.timestamp)
+        if self.decides:
+            self._keep(self._machine.folded(self._confirmed(), record.events))
+        else:
+            self._again(record, own, headers, key, ctx)
+        for event in record.events:
+            self._forward(event, ctx)
 
     def _command(self, key: str, value: bytes | None, headers: Mapping[str, bytes], ctx: ProcessorContext) -> None:
         position, named = ctx.position, headers.get(COMMAND_ID)
@@ -172,43 +174,43 @@ class AggregateProcessor(Processor):
         if after.version:
             self._stores[STATE].set({"version": after.version, "state": after.state})
 
-    def _foreign_event(self, event: Event, ctx: ProcessorContext) -> None:
-        self._keep(self._machine.folded(self._confirmed(), event))
-        self._forward(event, ctx)
-
-    def _again(self, event: Event, own: bool, headers: Mapping[str, bytes], key: str, ctx: ProcessorContext) -> None:
-        """Fold an event of the topic again, in the order in which it was first folded."""
+    def _again(
+        self, record: EventRecord, own: bool, headers: Mapping[str, bytes], key: str, ctx: ProcessorContext
+    ) -> None:
+        """Fold a record of the topic again, in the order in which it was first folded."""
         memory, current = self._memory(), self._current()
         known = Versioned(*memory[_KNOWN]) if _OPEN in memory else current
         waiting = memory.get(_OPEN, [])
         if own:
-            found = with_own(Refolded(known, waiting), [event], event.sequence, _version_of, self._refold)
-            self._remember_own(event, headers, key, ctx.timestamp)
+            found = with_own(Refolded(known, waiting), record.events, record.sequence, _version_of, self._refold)
+            self._remember_own(record, headers, key, ctx.timestamp)
         else:
-            self._machine.folded(current, event)
-            found = Refolded(known, [*waiting, [event.type.name, event.data, event.at]])
+            self._machine.folded(current, record.events)
+            found = Refolded(known, [*waiting, [[event.type.name, event.data, event.at] for event in record.events]])
         memory.pop(_OPEN, None)
         memory.pop(_KNOWN, None)
         if found.open:
             memory |= {_OPEN: found.open, _KNOWN: list(found.known)}
         self._keep(with_open(found, self._refold))
-        self._forward(event, ctx)
 
-    def _refold(self, state: Versioned, event: list[Any]) -> Versioned:
-        one = event[0] if isinstance(event[0], Event) else self._reader.stored(*event)
-        return self._machine.folded(state, one)
+    def _refold(self, state: Versioned, events: list[Any]) -> Versioned:
+        """Fold the events of one record; those of a foreign one are as the memory holds them."""
+        return self._machine.folded(
+            state, [one if isinstance(one, Event) else self._reader.stored(*one) for one in events]
+        )
 
-    def _remember_own(self, event: Event, headers: Mapping[str, bytes], key: str, now: int) -> None:
+    def _remember_own(self, record: EventRecord, headers: Mapping[str, bytes], key: str, now: int) -> None:
         """Build the result of an accepted command from its events, so that the command is not accepted again."""
         command_id = headers.get(COMMAND_ID, b"").decode("utf-8", "replace")
         if not command_id:
             return
         earlier = self._seen(command_id, now)
         events = [] if earlier is None else orjson.loads(earlier)["events"]
-        if any(one["id"] == event.id for one in events):
+        if earlier is not None and orjson.loads(earlier)["version"] >= record.sequence:
             return
         name = headers.get(COMMAND, b"").decode("utf-8", "replace")
-        result = Result(command_id, name, key, "accepted", event.sequence, [*events, event.shown()], at=event.at)
+        events += [event.shown() for event in record.events]
+        result = Result(command_id, name, key, "accepted", record.sequence, events, at=record.at)
         self._remember(command_id, result.to_bytes().decode(), now)
 
     def _forward(self, event: Event, ctx: ProcessorContext) -> None:

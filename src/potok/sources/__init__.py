@@ -7,6 +7,8 @@ from potok.sources.counters import Counts
 from potok.sources.gateway import Gateway, ListenerStatus
 from potok.sources.growing_files import GrowingFiles
 from potok.sources.overload import Overload
+from potok.sources.statsd.statsd import Statsd
+from potok.sources.statsd.tables import StatsdTables, statsd_tables
 from potok.sources.tcp_lines import TcpLines
 from potok.sources.udp.udp import Udp
 from potok.sources.webhooks.webhook import Webhook
@@ -17,8 +19,11 @@ __all__ = [
     "GrowingFiles",
     "ListenerStatus",
     "Overload",
+    "Statsd",
+    "StatsdTables",
     "TcpLines",
     "Udp",
     "Webhook",
     "load_gateway",
+    "statsd_tables",
 ]

@@ -21,11 +21,12 @@ from potok.errors import SetupError, TopologyError
 from potok.sources.growing_files import GrowingFiles
 from potok.sources.listener import ListenerSpec
 from potok.sources.overload import Overload
+from potok.sources.statsd.statsd import Statsd
 from potok.sources.tcp_lines import TcpLines
 from potok.sources.udp.udp import Udp
 from potok.sources.webhooks.webhook import Webhook
 
-KINDS: dict[str, type[ListenerSpec]] = {spec.kind: spec for spec in (Webhook, Udp, TcpLines, GrowingFiles)}
+KINDS: dict[str, type[ListenerSpec]] = {spec.kind: spec for spec in (Webhook, Udp, Statsd, TcpLines, GrowingFiles)}
 """The listeners by their `type`."""
 
 

@@ -1,0 +1,1 @@
+"""StatsD: a listener for metrics, and tables of them."""

@@ -60,7 +60,8 @@ def test_a_command_names_the_extra_whose_packages_are_missing(module: str, extra
 
 
 def test_programs_on_the_embedded_log_need_no_extra() -> None:
-    missing = [module for modules in EXTRAS.values() for module in modules]
+    # Arrow looks for pandas by itself, and does not expect None among the loaded modules.
+    missing = [module for modules in EXTRAS.values() for module in modules if module != "pandas"]
     program = (
         f"sys.modules.update(dict.fromkeys({missing!r}))\n"
         "import potok, potok.testing, potok.faust, potok.statements.session, potok.cli.prompt.input.keyboard"

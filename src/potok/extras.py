@@ -21,6 +21,7 @@ EXTRAS = {
     "mqtt": ("paho.mqtt",),
     "zeromq": ("zmq",),
     "nng": ("pynng",),
+    "dataframes": ("pandas", "polars"),
 }
 """The modules by which each extra is known; pyproject.toml lists the packages."""
 

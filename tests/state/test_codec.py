@@ -24,7 +24,15 @@ from hypothesis import strategies as st
 from potok.errors import StateError
 from potok.records.value import Value
 from potok.state.cell_types import TypeTag
-from potok.state.codec import NestedTooDeeply, StateNotData, UnreadableCell, check_data, dump_state, load_state
+from potok.state.codec import (
+    NestedTooDeeply,
+    StateNotData,
+    UnreadableCell,
+    check_data,
+    dump_state,
+    load_state,
+    load_states,
+)
 
 RAN: list[str] = []
 
@@ -131,6 +139,18 @@ def test_data_survives_encoding(value: Any) -> None:
 @given(st.integers(-(1 << 62), 1 << 62), data)
 def test_a_time_with_data_survives_encoding(at: int, value: Any) -> None:
     assert same(load_state(dump_state((at, value))), (at, value))
+
+
+@given(st.lists(st.tuples(st.integers(-(1 << 62), 1 << 62), data)))
+def test_cells_that_are_decoded_together_are_those_decoded_one_by_one(values: list[Any]) -> None:
+    cells = [dump_state(value) for value in values]
+    assert same(load_states(cells), list(map(load_state, cells)))
+
+
+def test_cells_that_are_damaged_together_are_an_error() -> None:
+    whole = dump_state((1, {"a": 2}))
+    with pytest.raises(UnreadableCell):
+        load_states([whole, whole[:-1]])
 
 
 @pytest.mark.parametrize(

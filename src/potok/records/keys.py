@@ -9,7 +9,7 @@ tuple, so that it can be looked up in a dict.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,19 @@ def decode_keys(encoded: Iterable[bytes | None], arrow: pa.DataType | None = Non
         return [None if text is None else _float_of(text) for text in texts]
     objects = [None if text is None else orjson.loads(text) for text in texts]
     return rows_of(fit(objects, _schema(arrow), Reading.JSON).column)
+
+
+def key_array(encoded: Sequence[bytes], arrow: pa.DataType | None) -> pa.Array:
+    """Return the keys of these bytes as a column; keys without a type as text: JSON, except for those that are text."""
+    if arrow is None:
+        keys = zip(decode_keys(encoded), encoded, strict=True)
+        return pa.array([key if type(key) is str else text.decode() for key, text in keys], pa.string())
+    if pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_binary(arrow):
+        return pa.array(encoded, pa.binary()).cast(arrow)
+    if _is_ordinal(arrow):
+        numbers = (np.frombuffer(b"".join(encoded), ">u8").astype(np.uint64) ^ _SIGN).view(np.int64)
+        return pa.array(numbers).cast(_int_type(arrow)).cast(arrow)
+    return pa.array(decode_keys(encoded, arrow), arrow)
 
 
 def _schema(arrow: pa.DataType) -> Schema:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import compress
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from potok.errors import QueryError
-from potok.state.cell import decode_cell
+from potok.state.cell import decode_cell, decode_fixed, values_before
 from potok.state.fence import Fence
 from potok.state.open import StateLocation
-from potok.state.store import ShardSnapshot, SnapshotGone
+from potok.state.store import ShardSnapshot, SnapshotGone, original_keys
 
 T = TypeVar("T")
 
@@ -60,6 +64,29 @@ class Snapshot:
                 value = cell.before(self._fence)
                 if value is not None:
                     yield key, value
+
+    def chunks(
+        self, table: str, start: bytes = b"", stop: bytes | None = None, *, shard: int
+    ) -> Iterator[tuple[list[bytes], list[bytes]]]:
+        """Yield the keys and values of one shard in a range of stored keys, many at a time and in any order."""
+        for rows in self._shards[shard].chunks(table, start, stop):
+            values = values_before([data for _, data in rows], self._fence, table)
+            keys = original_keys(rows, table)
+            there = [row for row, value in enumerate(values) if value is not None]
+            if len(there) < len(rows):
+                keys = [keys[row] for row in there]
+            yield keys, [value for value in values if value is not None]
+
+    def fixed_chunks(
+        self, table: str, payload: np.dtype[Any], start: bytes = b"", stop: bytes | None = None, *, shard: int
+    ) -> Iterator[tuple[list[bytes], npt.NDArray[Any]]]:
+        """Do the same for a table whose values have one width."""
+        for rows in self._shards[shard].chunks(table, start, stop):
+            values, exists = decode_fixed([data for _, data in rows], payload, self._fence, table)
+            keys = original_keys(rows, table)
+            if not exists.all():
+                keys, values = list(compress(keys, exists.tolist())), values[exists]
+            yield keys, values
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from potok.clock import epoch_ms
 from potok.errors import QueryError
+from potok.extras import need_extra
 from potok.records.keys import encode_key
+from potok.snapshots.columns import ColumnReader
 from potok.snapshots.key_ranges import ALL, Span, span_of_prefix, span_of_range
 from potok.snapshots.layout import TableLayout
 from potok.snapshots.row_reader import RowReader
@@ -17,6 +19,10 @@ from potok.snapshots.versions import NoHistory, Version, check_retained
 from potok.snapshots.windows import Cell
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from potok.snapshots.snapshot import Snapshot
     from potok.snapshots.tables import Tables
 
@@ -149,6 +155,26 @@ class TableView:
 
     def __len__(self) -> int:
         return len(self._rows_in())
+
+    def to_arrow(self) -> pa.Table:
+        """Return all rows as an Arrow table, in no particular order.
+
+        Its columns are `key`, `window_start` and `window_end` if the table has windows, and the value: the fields of a
+        value with fields, else `value`. Keys and values without a declared type are JSON text.
+        """
+        return self._tables.read(ColumnReader(self._layout).table, frozen=True)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return all rows as a pandas DataFrame, with the columns of `to_arrow`."""
+        need_extra("to_pandas", "dataframes")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return all rows as a Polars DataFrame, with the columns of `to_arrow`."""
+        need_extra("to_polars", "dataframes")
+        import polars as pl  # slow to import
+
+        return pl.DataFrame(self.to_arrow())
 
     def rows_of(self, snapshot: Snapshot, span: Span = ALL) -> list[tuple[Any, Any]]:
         """Return the rows of this table in a snapshot of the caller, or those in a range of stored keys."""

@@ -71,9 +71,9 @@ class Tables:
             raise NoSuchTable(name, self.query, sorted(layouts))
         return TableView(self, layouts[name])
 
-    def read(self, work: Callable[[Snapshot], T]) -> T:
-        """Run `work` on one snapshot of all tables."""
-        return read_snapshot(self._committed, work)
+    def read(self, work: Callable[[Snapshot], T], *, frozen: bool = False) -> T:
+        """Run `work` on one snapshot of all tables; work that takes longer than a batch needs a `frozen` one."""
+        return read_snapshot(self._committed, work, frozen=frozen)
 
     def wait_for(self, position: Position | str, timeout: Duration = "30 seconds") -> None:
         """Wait until the tables include everything before a position: read your own writes.
@@ -123,9 +123,9 @@ class OpenTables(Tables):
         self._check_open()
         return super().layouts()
 
-    def read(self, work: Callable[[Snapshot], T]) -> T:
+    def read(self, work: Callable[[Snapshot], T], *, frozen: bool = False) -> T:
         self._check_open()
-        return super().read(work)
+        return super().read(work, frozen=frozen)
 
     def wait_for(self, position: Position | str, timeout: Duration = "30 seconds") -> None:
         self._check_open()

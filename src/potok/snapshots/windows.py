@@ -37,16 +37,16 @@ class LiveWindows:
 
     def scan(self, snapshot: Snapshot) -> Iterator[Cell]:
         for shard in range(snapshot.shards):
-            yield from snapshot.scan(windows_of(self._table), self._first(snapshot, shard), shard=shard)
+            yield from snapshot.scan(windows_of(self._table), self.first(snapshot, shard), shard=shard)
 
     def get(self, snapshot: Snapshot, shard: int, cell_key: bytes) -> bytes | None:
         return (
-            snapshot.get(windows_of(self._table), shard, cell_key) if cell_key >= self._first(snapshot, shard) else None
+            snapshot.get(windows_of(self._table), shard, cell_key) if cell_key >= self.first(snapshot, shard) else None
         )
 
     def of_key(self, snapshot: Snapshot, shard: int, inner: bytes) -> Iterator[Cell]:
         """Yield the windows of one key, by a lookup in each existing window."""
-        start: bytes | None = self._first(snapshot, shard)
+        start: bytes | None = self.first(snapshot, shard)
         while start is not None:
             found = next(snapshot.scan(windows_of(self._table), start, shard=shard), None)
             if found is None:
@@ -57,7 +57,7 @@ class LiveWindows:
                 yield window + inner, data
             start = after_prefix(window)
 
-    def _first(self, snapshot: Snapshot, shard: int) -> bytes:
+    def first(self, snapshot: Snapshot, shard: int) -> bytes:
         """Return the least key of a window that is not closed."""
         horizon = snapshot.get(horizon_of(self._table), shard, HORIZON)
         return b"" if horizon is None else time_key(time_of(horizon) - self._size_ms + 1)

@@ -11,7 +11,7 @@ import pickle
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from datetime import tzinfo
 from enum import Enum
@@ -36,6 +36,9 @@ _TAG = bytes((_EXTENSION, TAG))
 """The first bytes of a type tag. Other data may contain them; the cell is then only decoded more slowly."""
 
 _ONLY_TUPLES = frozenset((tuple,))
+
+_ARRAY = struct.Struct(">BI")
+"""The header of an array: its type and its length."""
 
 _encode = Encoder().encode
 
@@ -204,6 +207,21 @@ _read = partial(
 )
 
 _UNREADABLE = (ValueError, TypeError, LookupError, ArithmeticError, struct.error, UnpackException)
+
+
+_READ_MANY = Decoder(list[tuple[Any, ...]], ext_hook=read_leaf).decode
+
+
+def load_states(cells: Sequence[bytes]) -> list[Any]:
+    """Decode many cells: those that hold plain tuples as one MessagePack array, in a third of the time."""
+    if {data[:1] for data in cells} == {_TUPLE}:
+        try:
+            found = _READ_MANY(_ARRAY.pack(0xDD, len(cells)) + b"".join([data[1:] for data in cells]))
+        except (*_UNREADABLE, RecursionError):
+            pass  # found again cell by cell
+        else:
+            return found
+    return list(map(load_state, cells))
 
 
 def load_state(data: bytes) -> Any:

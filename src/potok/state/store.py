@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import islice
 
 from potok.errors import StateError
 from potok.state.cell import REPAIR, Cell, decode_cell
@@ -26,6 +27,9 @@ LONGEST_PREFIX = _TRUNCATED
 # LMDB has no empty key, so that one is hashed too; keys as long as a hashed key are hashed to avoid collisions.
 _AMBIGUOUS = frozenset((0, _HASHED))
 _EMPTY = b"\xff" * _TRUNCATED + b"\xff#" + blake2b(b"", digest_size=16).digest()
+
+CHUNK = 65_536
+"""How many cells a bulk read returns at a time."""
 
 Row = tuple[bytes, bytes]
 """A stored key and its cell."""
@@ -46,6 +50,14 @@ def stored_key(key: bytes) -> bytes:
 def original_key(stored: bytes, cell: Cell) -> bytes:
     """Return the original key of a cell."""
     return b"" if stored == _EMPTY else cell.key or stored
+
+
+def original_keys(rows: Sequence[Row], table: str) -> list[bytes]:
+    """Return the original keys of many raw cells; only the few that were hashed are read from their cells."""
+    keys = [key for key, _ in rows]
+    if _HASHED not in set(map(len, keys)):
+        return keys
+    return [original_key(key, decode_cell(data, table, key)) if len(key) == _HASHED else key for key, data in rows]
 
 
 def stored_keys(keys: Sequence[bytes]) -> Sequence[bytes]:
@@ -208,6 +220,12 @@ class ShardSnapshot(ABC):
     def scan(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[tuple[bytes, Cell]]:
         """Yield the cells with start <= stored key < stop, in order."""
         return decoded(table, self.rows(table, start, stop))
+
+    def chunks(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[list[Row]]:
+        """Yield the raw cells with start <= stored key < stop, many at a time and in any order."""
+        rows = self.rows(table, start, stop)
+        while chunk := list(islice(rows, CHUNK)):
+            yield chunk
 
 
 def decoded(table: str, rows: Iterable[Row]) -> Iterator[tuple[bytes, Cell]]:

@@ -43,6 +43,8 @@ def test_the_last_write_of_each_key_is_read(
     assert None not in store.get_many("t", list(expected))
     with LmdbSnapshot(path) as snapshot:
         assert {key: cell.new for key, cell in snapshot.scan("t", start, stop)} == inside
+        in_bulk = [row for chunk in snapshot.chunks("t", start, stop) for row in chunk]
+        assert sorted((key, decode_cell(data).new) for key, data in in_bulk) == list(inside.items())
         assert all(snapshot.get("t", key) is not None for key in expected)
     close_environment(path)
 

@@ -60,13 +60,13 @@ class OneStretch(Tables):
         super().__init__(broker, query)
         self._held: dict[asyncio.AbstractEventLoop, Snapshot] = {}
 
-    def read(self, work: Callable[[Snapshot], T]) -> T:
+    def read(self, work: Callable[[Snapshot], T], *, frozen: bool = False) -> T:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return super().read(work)
+            return super().read(work, frozen=frozen)
         held = self._held.get(loop) or self._hold(loop)
-        return super().read(work) if held is None else work(held)
+        return super().read(work, frozen=frozen) if held is None else work(held)
 
     def _hold(self, loop: asyncio.AbstractEventLoop) -> Snapshot | None:
         """Open a snapshot that is closed when the loop switches to another task; None if there is no event loop."""

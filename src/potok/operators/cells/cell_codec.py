@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from potok.operators.aggregates.accumulators import result_of
 from potok.operators.aggregates.pre_aggregate import AggregateOverflow
-from potok.state.codec import dump_state, load_state
+from potok.state.codec import dump_state, load_state, load_states
 from potok.topology.aggregations import AggregatePlan, Slot
 
 Array = npt.NDArray[Any]
@@ -50,7 +50,7 @@ class ObjectCells(CellCodec):
         self.value = lambda data: shown(decode_row(data)[1])
 
     def decode(self, cells: Sequence[bytes]) -> tuple[list[int], list[Any]]:
-        rows = [decode_row(data) for data in cells]
+        rows = load_states(cells)
         return [row[0] for row in rows], [self._shown(row[1]) for row in rows]
 
 

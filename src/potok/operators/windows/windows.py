@@ -111,6 +111,13 @@ class WindowKeys:
         start = time_of(cell_key[:8] if self.by_start else cell_key[-8:])
         return start, start + self.size_ms
 
+    def bounds_of(self, cell_keys: Sequence[bytes]) -> tuple[Ints, Ints]:
+        """Return the bounds of many windows."""
+        if self.kind == "session":
+            return times_of([key[-16:-8] for key in cell_keys]), times_of([key[-8:] for key in cell_keys])
+        starts = times_of([key[:8] if self.by_start else key[-8:] for key in cell_keys])
+        return starts, starts + self.size_ms
+
     def cell_key(self, inner: bytes, start_ms: int, end_ms: int) -> bytes:
         if self.by_start:
             return time_key(start_ms) + inner

@@ -10,6 +10,8 @@ Measured on one shard of 2.5 M keys, 50 k of them written: 0.14 to 0.30 s in pla
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice, takewhile
+from operator import itemgetter
 from typing import Any
 
 from potok.storage.page_format import bounded
@@ -76,6 +78,23 @@ class BufferedTable:
                 yield old
                 old = next(large, None)
 
+    def chunks(self, txn: Any, start: bytes, stop: bytes | None, size: int) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Yield the cells with start <= key < stop, many at a time: those of the small tree, then those of the large
+        one that it does not hide."""
+        lately: set[bytes] = set()
+        hides = self._large is not None and txn.stat(self._large)["entries"] > 0
+        for tree in (self._small, self._large):
+            if tree is None:
+                continue
+            with txn.cursor(db=tree) as cursor:
+                rows = _between(txn, cursor, tree, start, stop)
+                while chunk := list(islice(rows, size)):
+                    if tree is self._small and hides:
+                        lately.update(map(itemgetter(0), chunk))
+                    elif lately:
+                        chunk = [row for row in chunk if row[0] not in lately]
+                    yield chunk
+
     def entries(self, txn: Any) -> int:
         """Count the cells; one that is in both trees counts twice until the merge."""
         return sum(int(txn.stat(tree)["entries"]) for tree in (self._large, self._small) if tree is not None)
@@ -89,12 +108,13 @@ def _get_all(txn: Any, tree: Any, keys: Sequence[bytes]) -> list[bytes | None]:
 
 
 def _walk(txn: Any, tree: Any, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-    if tree is None:
-        return
-    with txn.cursor(db=tree) as cursor:
-        if not cursor.set_range(start):
-            return
-        for key, data in bounded(txn, cursor.iternext(), tree):
-            if stop is not None and key >= stop:
-                return
-            yield key, data
+    if tree is not None:
+        with txn.cursor(db=tree) as cursor:
+            yield from _between(txn, cursor, tree, start, stop)
+
+
+def _between(txn: Any, cursor: Any, tree: Any, start: bytes, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+    if not cursor.set_range(start):
+        return iter(())
+    rows = bounded(txn, cursor.iternext(), tree)
+    return rows if stop is None else takewhile(lambda row: row[0] < stop, rows)

@@ -22,7 +22,18 @@ from potok.state.lmdb.environment import (
     is_there,
     open_environment,
 )
-from potok.state.store import Range, Removals, Row, ShardSnapshot, SnapshotGone, StateMissing, Store, Writes, stored_key
+from potok.state.store import (
+    CHUNK,
+    Range,
+    Removals,
+    Row,
+    ShardSnapshot,
+    SnapshotGone,
+    StateMissing,
+    Store,
+    Writes,
+    stored_key,
+)
 
 META = "/meta"
 ATTEMPT = b"attempt"
@@ -164,6 +175,11 @@ class LmdbSnapshot(ShardSnapshot):
         if self._txn is not None:
             with self._still_there():
                 yield from BufferedTable(table, self._tables.get).scan(self._txn, start, stop)
+
+    def chunks(self, table: str, start: bytes = b"", stop: bytes | None = None) -> Iterator[list[Row]]:
+        if self._txn is not None:
+            with self._still_there():
+                yield from BufferedTable(table, self._tables.get).chunks(self._txn, start, stop, CHUNK)
 
     def tables(self) -> list[str]:
         return logical_tables(list(self._tables))

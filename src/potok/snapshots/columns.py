@@ -1,0 +1,143 @@
+"""Read a table as Arrow columns, many rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from potok.operators.cells.cell_codec import FixedCells
+from potok.operators.windows.expiry import windows_of
+from potok.operators.windows.windows import open_table
+from potok.records.formats.registry import format_named
+from potok.records.garbage_collection import collector_paused
+from potok.records.keys import key_array
+from potok.records.rows import column_of
+from potok.records.schemas.declared_schema import declared_schema
+from potok.snapshots.key_ranges import ALL, Span, empty_key
+from potok.snapshots.layout import TableLayout
+from potok.snapshots.snapshot import Snapshot
+from potok.state.cell import CellDoesNotFit, reading_cells
+from potok.state.store import CHUNK
+
+KEY, WINDOW_START, WINDOW_END, VALUE = "key", "window_start", "window_end", "value"
+
+INSTANT = pa.timestamp("us", "UTC")
+
+
+class ColumnReader:
+    """Reads one table as record batches: the key, the window if there are windows, and the value.
+
+    The fields of a struct are columns of their own; one with the name of another column gets the prefix `value_`.
+    Keys and values without a declared type are text: JSON, except for keys that are text.
+    """
+
+    def __init__(self, layout: TableLayout) -> None:
+        self.layout = layout
+        self._codec, self._windowed = layout.codec(), bool(layout.window)
+        self._live, self._open, self._windows = layout.live_windows(), layout.open_reader(), layout.window_keys
+        value_type = layout.value_type
+        self._struct = value_type if value_type is not None and pa.types.is_struct(value_type) else None
+        self._value_type = value_type
+        fields = [pa.field(KEY, layout.key_type or pa.string())]
+        if self._windowed:
+            fields += [pa.field(WINDOW_START, INSTANT), pa.field(WINDOW_END, INSTANT)]
+        taken = {field.name for field in fields}
+        if self._struct is None:
+            fields.append(pa.field(VALUE, value_type or pa.string()))
+        else:
+            fields += [pa.field(_free(field.name, taken), field.type) for field in self._struct]
+        self.schema = pa.schema(fields)
+
+    def table(self, snapshot: Snapshot) -> pa.Table:
+        """Return all rows, in no particular order."""
+        with collector_paused():
+            batches = (batch for shard in range(snapshot.shards) for batch in self.batches(snapshot, shard))
+            return pa.Table.from_batches(batches, self.schema)
+
+    def batches(self, snapshot: Snapshot, shard: int, span: Span = ALL) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one shard, in no particular order; of a table without windows, those in a range of stored
+        keys."""
+        table, (start, stop) = self.layout.table, span
+        if self._live is not None:
+            table, start, stop = windows_of(table), self._live.first(snapshot, shard), None
+        elif self._windowed:
+            start, stop = ALL
+        else:
+            yield from self._of_cells(
+                [
+                    cell
+                    for cell in empty_key(snapshot, table, span)
+                    if self.layout.shard_of(b"", snapshot.shards) == shard
+                ]
+            )
+        if isinstance(self._codec, FixedCells):
+            for keys, cells in snapshot.fixed_chunks(table, self._codec.dtype, start, stop, shard=shard):
+                if keys:
+                    yield self._batch(keys, self._codec.result(cells, np.ones(len(cells), np.bool_)))
+        else:
+            for keys, data in snapshot.chunks(table, start, stop, shard=shard):
+                yield from self._of_data(keys, data)
+        if self._open is not None:
+            for keys, data in snapshot.chunks(open_table(self.layout.table), shard=shard):
+                pairs = zip(keys, data, strict=True)
+                yield from self._of_cells([cell for key, value in pairs for cell in self._open.cells(key, value)])
+
+    def _of_cells(self, cells: Sequence[tuple[bytes, bytes]]) -> Iterator[pa.RecordBatch]:
+        for start in range(0, len(cells), CHUNK):
+            part = cells[start : start + CHUNK]
+            yield from self._of_data([key for key, _ in part], [data for _, data in part])
+
+    def _of_data(self, keys: list[bytes], data: list[bytes]) -> Iterator[pa.RecordBatch]:
+        with reading_cells(self.layout.table):
+            _, values = self._codec.decode(data)
+        if isinstance(values, list) and self.layout.hides_nulls and None in values:
+            there = [row for row, value in enumerate(values) if value is not None]
+            keys, values = [keys[row] for row in there], [values[row] for row in there]
+        if keys:
+            yield self._batch(keys, values)
+
+    def _batch(self, cell_keys: list[bytes], values: pa.Array | list[Any]) -> pa.RecordBatch:
+        with reading_cells(self.layout.table):
+            columns = [self._keys(cell_keys), *self._bounds(cell_keys), *self._values(values)]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    def _keys(self, cell_keys: list[bytes]) -> pa.Array:
+        inner = [self._windows.inner(key) for key in cell_keys] if self._windowed else cell_keys
+        return key_array(inner, self.layout.key_type)
+
+    def _bounds(self, cell_keys: list[bytes]) -> list[pa.Array]:
+        if not self._windowed:
+            return []
+        return [
+            pa.array(part).cast(pa.timestamp("ms", "UTC")).cast(INSTANT) for part in self._windows.bounds_of(cell_keys)
+        ]
+
+    def _values(self, values: pa.Array | list[Any]) -> list[pa.Array]:
+        column = self._typed(values) if isinstance(values, list) else values
+        if self._value_type is not None and column.type != self._value_type:
+            column = column.cast(self._value_type)
+        return [column] if self._struct is None else column.flatten()
+
+    def _typed(self, values: list[Any]) -> pa.Array:
+        if self._value_type is None:
+            return format_named("json").encode(values, None).values.cast(pa.string())
+        try:
+            return pa.array(values, self._value_type)
+        except (pa.ArrowException, TypeError, ValueError):
+            schema = declared_schema(self._value_type)
+            assert schema is not None
+            fitted = column_of(values, schema)
+        if fitted.errors:
+            reason = next(iter(fitted.errors.values()))
+            raise CellDoesNotFit(self.layout.table, ValueError(reason))
+        return fitted.column
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while name in taken:
+        name = f"{VALUE}_{name}"
+    taken.add(name)
+    return name

@@ -23,7 +23,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "urllib3": ("sinks/",),
     "psycopg": ("sinks/postgres", "backends/postgres/", "state/postgres_store", "metadata/postgres"),
     "redis": ("backends/redis_connection.py",),
-    "cryptography": ("events/personal/encryption", "sources/webhooks/"),
+    "cryptography": ("events/personal/encryption", "sources/webhooks/", "sinks/webhooks/signing"),
     "fastapi": WEB,
     "starlette": WEB,
     "uvicorn": (*WEB, "sources/webhooks/"),

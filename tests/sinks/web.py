@@ -21,6 +21,7 @@ class Site:
     url: str = ""
     requests: list[tuple[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    raw: list[bytes] = field(default_factory=list)
     answer: Callable[[Any, int], Answer] = lambda body, tries: 200
     most_at_once: int = 0
     _here: int = 0
@@ -28,7 +29,7 @@ class Site:
     _guard: Any = field(default_factory=threading.Lock)
 
     def take(self, path: str, headers: dict[str, str], body: Any) -> Answer:
-        key = headers["Idempotency-Key"]
+        key = headers.get("Idempotency-Key") or headers["webhook-id"]
         with self._guard:
             self._here += 1
             self.most_at_once = max(self.most_at_once, self._here)
@@ -60,8 +61,9 @@ def web_server() -> Iterator[Site]:
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            found = site.take(self.path, dict(self.headers.items()), body)
+            raw = self.rfile.read(int(self.headers["Content-Length"]))
+            site.raw.append(raw)
+            found = site.take(self.path, dict(self.headers.items()), json.loads(raw))
             if found is None:
                 self.close_connection = True
                 return

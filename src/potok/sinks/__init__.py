@@ -1,1 +1,5 @@
-"""Sinks outside the log, and their delivery guarantees."""
+"""Destinations outside the log: files, servers, webhooks and functions."""
+
+from potok.sinks.webhooks.webhooks import WebhookEndpoint
+
+__all__ = ["WebhookEndpoint"]

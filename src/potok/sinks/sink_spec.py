@@ -137,6 +137,18 @@ class SinkSpec(ABC):
         """In the driver: open the sink."""
 
 
+class LoggedTarget(SinkSpec):
+    """A sink whose deliveries are first records of a topic, committed with the batch, and sent from there.
+
+    A receiver that does not answer therefore delays neither the query nor other receivers. The runtime opens it.
+    """
+
+    __slots__ = ()
+
+    def open(self, opening: Opening) -> SinkWriter | PartWriter:
+        raise NotImplementedError("the runtime opens it with the log")
+
+
 class PartTarget(SinkSpec):
     """A sink that is written by the tasks."""
 

@@ -56,8 +56,8 @@ class Client:
             maxsize=connections, block=True, retries=False, timeout=urllib3.Timeout(total=timeout_ms / 1000)
         )
 
-    def post(self, body: bytes, key: str) -> Answer:
-        headers = {**self._headers, "Idempotency-Key": key}
+    def post(self, body: bytes, more_headers: Mapping[str, str]) -> Answer:
+        headers = {**self._headers, **more_headers}
         try:
             found = self._pool.request(
                 "POST", self._url, body=body, headers=headers, redirect=False, preload_content=False

@@ -38,7 +38,7 @@ class HttpTarget(SinkSpec):
             if number < 1:
                 raise TopologyError(f"{what}={number} is too small", hint=f"write {what}=1 or more")
         for name, value in self.headers:
-            _check_header(name, value)
+            check_header(name, value)
         given = {name.lower() for name, _ in self.headers}
         if "idempotency-key" in given:
             hint = "leave it out: each request gets a key of its own"
@@ -60,7 +60,7 @@ _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-def _check_header(name: str, value: str) -> None:
+def check_header(name: str, value: str) -> None:
     """Raise if HTTP cannot carry a header. The value may be a secret and is not shown."""
     if not _NAME.fullmatch(name):
         raise TopologyError(

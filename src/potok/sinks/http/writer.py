@@ -116,7 +116,7 @@ class HttpWriter(SinkWriter):
         retry = Retry(self._target.give_up_after_ms or (GIVE_UP_MS if self._once else BRIEFLY_MS), given_up)
         while True:
             try:
-                answer = self._client.post(body, key)
+                answer = self._client.post(body, {"Idempotency-Key": key})
             except Unanswered as error:
                 if self._once and (error.sent or not retry.wait()):
                     return error.reason

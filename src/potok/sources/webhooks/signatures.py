@@ -6,14 +6,22 @@ import base64
 import binascii
 import hashlib
 import hmac
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from potok.errors import SetupError, TopologyError
+from potok.errors import TopologyError
 from potok.extras import need_extra
+from potok.sinks.webhooks.signing import (
+    ID_HEADER,
+    PUBLIC_PREFIX,
+    SECRET_PREFIX,
+    SIGNATURE_HEADER,
+    TIME_HEADER,
+    decode_key,
+    read_secret,
+    signed_content,
+)
 
 Headers = Mapping[str, str]
 """By lower-case name."""
@@ -21,31 +29,10 @@ Headers = Mapping[str, str]
 SCHEMES = ("standard", "stripe", "github", "hmac", "none")
 HASHES = ("sha256", "sha512", "sha1")
 ENCODINGS = ("hex", "base64")
-_STANDARD_PREFIX = "whsec_"
-_PUBLIC_PREFIX = "whpk_"
 
 
 class BadSignature(Exception):
     """A request that is not signed with a known secret."""
-
-
-class SecretMissing(SetupError):
-    """A secret that is named, but not there."""
-
-
-def read_secret(text: str) -> str:
-    """Return a secret: the text itself, `env:NAME` or `file:PATH`."""
-    kind, colon, rest = text.partition(":")
-    if colon and kind == "env":
-        if rest not in os.environ:
-            raise SecretMissing(f"the environment variable {rest} with a secret is not set", hint=f"export {rest}=...")
-        return os.environ[rest]
-    if colon and kind == "file":
-        try:
-            return Path(rest).read_text().strip()
-        except OSError as error:
-            raise SecretMissing(f"the file {rest} with a secret cannot be read: {error.strerror}") from error
-    return text
 
 
 class Verifier(ABC):
@@ -68,14 +55,14 @@ class StandardWebhooks(Verifier):
 
     def __init__(self, secrets: Sequence[str], tolerance_s: float) -> None:
         self._tolerance_s = tolerance_s
-        self._keys = [_decoded(s.removeprefix(_STANDARD_PREFIX)) for s in secrets if not s.startswith(_PUBLIC_PREFIX)]
-        self._public = [_public_key(s) for s in secrets if s.startswith(_PUBLIC_PREFIX)]
+        self._keys = [decode_key(s.removeprefix(SECRET_PREFIX)) for s in secrets if not s.startswith(PUBLIC_PREFIX)]
+        self._public = [_public_key(s) for s in secrets if s.startswith(PUBLIC_PREFIX)]
 
     def verify(self, headers: Headers, body: bytes, now_s: float) -> None:
-        identifier, stamp = _header(headers, "webhook-id"), _header(headers, "webhook-timestamp")
+        identifier, stamp = _header(headers, ID_HEADER), _header(headers, TIME_HEADER)
         _check_time(stamp, now_s, self._tolerance_s)
-        signed = b"%b.%b.%b" % (identifier.encode(), stamp.encode(), body)
-        for signature in _header(headers, "webhook-signature").split():
+        signed = signed_content(identifier, stamp, body)
+        for signature in _header(headers, SIGNATURE_HEADER).split():
             version, _, encoded = signature.partition(",")
             given = _given(encoded, "base64")
             if version == "v1" and _matches(self._keys, "sha256", signed, given):
@@ -175,21 +162,10 @@ def _public_key(text: str) -> Any:
     need_extra("a webhook with an ed25519 signature", "webhooks")
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    data = _decoded(text.removeprefix(_PUBLIC_PREFIX))
+    data = decode_key(text.removeprefix(PUBLIC_PREFIX))
     if len(data) != 32:
-        raise TopologyError(
-            "an ed25519 public key has 32 bytes", hint=f'write "{_PUBLIC_PREFIX}" and the key in base64'
-        )
+        raise TopologyError("an ed25519 public key has 32 bytes", hint=f'write "{PUBLIC_PREFIX}" and the key in base64')
     return Ed25519PublicKey.from_public_bytes(data)
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise TopologyError(
-            "a secret of Standard Webhooks is not base64", hint='it looks like "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"'
-        ) from error
 
 
 def _given(text: str, encoding: str) -> bytes:

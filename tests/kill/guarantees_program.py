@@ -11,6 +11,8 @@ from typing import Any
 import potok
 from potok import StreamsBuilder
 
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
 GUARANTEES = ("exactly_once", "at_least_once", "at_most_once")
 
 
@@ -25,6 +27,7 @@ def build(directory: Path, web: str, database: str) -> StreamsBuilder:
     for guarantee in GUARANTEES[1:]:
         orders.to_callable(appending(directory / guarantee), guarantee=guarantee, name=f"call-{guarantee}")
     orders.to_callable(replacing(directory / "exactly_once"), name="call-exactly_once")
+    orders.to_webhook(f"{web}/webhooks", secrets=SECRET, retry=["0.1 seconds"] * 20)
     return builder
 
 

@@ -157,3 +157,12 @@ def test_a_server_that_ignores_the_idempotency_key_gets_repeated_requests(afterm
         if headers["path"].endswith("/exactly_once")
     ]
     assert Counter(item["n"] for body in bodies for item in body) == EVERYTHING + aftermath.batch(REPEATED)
+
+
+def test_webhooks_have_every_record_and_repeat_one_only_under_its_id(aftermath: Aftermath) -> None:
+    requests = [
+        request
+        for request, headers in zip(aftermath.site.requests, aftermath.site.headers, strict=True)
+        if headers["path"].endswith("/webhooks")
+    ]
+    assert Counter(body["n"] for body in dict(requests).values()) == EVERYTHING

@@ -32,6 +32,7 @@ COMMANDS = {
     "forget": ("potok.cli.state.forget", "Delete the key of a person's data, and tell the topics with their events."),
     "sagas": ("potok.cli.state.sagas", "List the instances of sagas, and retry, skip or abort them."),
     "dead-letters": ("potok.cli.state.dead_letters", "List, show, replay and purge the dead letters of a query."),
+    "webhooks": ("potok.cli.state.webhooks", "List webhooks that were sent, and send them again."),
     "offsets": ("potok.cli.state.offsets", "Show and reset the offsets of a query."),
     "replay": ("potok.cli.queries.replay", "Run a program over old records, into other topics and tables."),
     "state": ("potok.cli.state.state", "Show, back up, verify and reshard the state of queries."),

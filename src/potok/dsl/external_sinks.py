@@ -19,6 +19,8 @@ from potok.sinks.http.http import HttpTarget
 from potok.sinks.postgres.postgres import PostgresTarget
 from potok.sinks.sink_spec import SinkSpec
 from potok.sinks.urls import host_of
+from potok.sinks.webhooks.retry_schedule import RetrySchedule
+from potok.sinks.webhooks.webhooks import WebhookEndpoint, WebhookTarget
 from potok.topology.nodes import Deliver
 
 FileFormat = Literal["parquet", "json"]
@@ -150,6 +152,47 @@ class ExternalSinks(Handle):
             with_key,
         )
         self._deliver(target, host_of(url) or "nowhere", guarantee, name)
+
+    def to_webhook(
+        self,
+        endpoints: str | WebhookEndpoint | Sequence[str | WebhookEndpoint],
+        *,
+        secrets: str | Sequence[str] = (),
+        with_key: bool = False,
+        retry: Sequence[Duration] | None = None,
+        concurrency: int = 4,
+        timeout: Duration = "15 seconds",
+        retention: Duration = "30 days",
+        name: str | None = None,
+    ) -> None:
+        """Send each record as a webhook, signed as Standard Webhooks, to every endpoint.
+
+        >>> orders.to_webhook("https://example.org/hooks", secrets=["env:WEBHOOK_SECRET"])
+
+        A delivery is a record of the topic `<query>-webhooks`, written exactly once with the batch, and is sent from
+        there: an endpoint that does not answer delays nothing else. Each endpoint gets it at least once, always with
+        the same `webhook-id`. A 2xx response ends it; 410 disables the endpoint; anything else is retried. Attempts are
+        records of `<query>-webhook-attempts`; `potok webhooks` lists them and sends deliveries again.
+
+        Args:
+            endpoints: URLs, or `WebhookEndpoint(url, secrets, name=..., headers=...)`.
+            secrets: The secrets of endpoints that are given as URLs: `whsec_...`, `whsk_...`, `env:NAME`, `file:PATH`.
+                Each of them signs.
+            with_key: The body is `{"key": ..., "timestamp": ..., "value": ...}` instead of the value alone.
+            retry: The pause after each failed attempt; by default ten attempts in three days. `Retry-After` is
+                respected.
+            concurrency: The number of requests in flight for each endpoint. Deliveries may overtake each other.
+            timeout: The time limit of a request.
+            retention: How long deliveries and attempts are retained and can be sent again, if the topics are created.
+            name: Names the step, to which deliveries that wait belong.
+        """
+        shared = (secrets,) if isinstance(secrets, str) else tuple(secrets)
+        given = [endpoints] if isinstance(endpoints, str | WebhookEndpoint) else endpoints
+        chosen = tuple(each if isinstance(each, WebhookEndpoint) else WebhookEndpoint(each, shared) for each in given)
+        schedule = RetrySchedule() if retry is None else RetrySchedule(tuple(to_ms(pause) for pause in retry))
+        target = WebhookTarget(chosen, schedule, concurrency, to_ms(timeout), to_ms(retention), with_key)
+        destination = chosen[0].name if chosen else "nowhere"
+        self._deliver(target, destination or "nowhere", Guarantee.AT_LEAST_ONCE, name)
 
     def to_callable(
         self,

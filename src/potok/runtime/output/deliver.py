@@ -22,11 +22,16 @@ from potok.operators.sinks.staged_output import Outgoing
 from potok.records.position import Position
 from potok.runtime.batches.original import originals
 from potok.runtime.output.dead_letters import stage_dead_letters
+from potok.runtime.webhooks.dispatcher import Dispatcher
+from potok.runtime.webhooks.writer import WebhookWriter
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.sink_spec import Batch, Opening, PartWriter, SinkWriter, Types
+from potok.sinks.webhooks.webhooks import WebhookTarget
 from potok.state.entry import Entry
 from potok.topology.execution_plan import Plan
 from potok.topology.nodes import Deliver
+
+Writer = SinkWriter | PartWriter | WebhookWriter
 
 
 @dataclass(slots=True)
@@ -37,18 +42,26 @@ class Deliveries:
     dead_letter_topic: str
     written: Position = field(default_factory=Position)
     """The position after all output to topics outside the commit."""
-    _sinks: list[tuple[Deliver, SinkWriter | PartWriter]] = field(default_factory=list)
+    _sinks: list[tuple[Deliver, Writer]] = field(default_factory=list)
+    _dispatcher: Dispatcher | None = None
 
     @classmethod
     def opened(cls, plan: Plan, broker: Broker, entry: Entry) -> Deliveries:
         """Open all sinks, so that one that is unreachable or misconfigured is found before there are records."""
         made = cls(broker, plan.topology.dead_letter_topic)
+        webhooks: dict[str, WebhookTarget] = {}
         try:
             for node in plan.topology.of_type(Deliver):
+                if isinstance(node.target, WebhookTarget):
+                    webhooks[node.name] = node.target
+                    made._sinks.append((node, WebhookWriter(broker, plan.topology.name, node.name)))
+                    continue
                 step = plan.inferred[node]
                 types = Types(step.key, step.value)
                 opening = Opening(plan.topology.name, node.name, node.guarantee, types, entry.epoch, entry.batch)
                 made._sinks.append((node, node.target.open(opening)))
+            if webhooks:
+                made._dispatcher = Dispatcher(broker, plan.topology.name, entry.epoch, webhooks)
         except BaseException:
             made.close()
             raise
@@ -92,31 +105,44 @@ class Deliveries:
         batch = Batch(*spec.fence.attempt)
         for node, sink_writer in self._sinks:
             if by_step[node.name] and node.guarantee.before_commit == early:
-                self._hand_over(node, sink_writer, batch, by_step[node.name], dead_letters)
+                report.staged += self._hand_over(node, sink_writer, batch, by_step[node.name], dead_letters, spec)
         return dead_letters
 
     def _hand_over(
         self,
         node: Deliver,
-        sink_writer: SinkWriter | PartWriter,
+        sink_writer: Writer,
         batch: Batch,
         outgoing: Sequence[Outgoing],
         dead_letters: DeadLetters,
-    ) -> None:
-        """Give one sink the records of a batch, in an order that does not depend on the scheduling of tasks."""
+        spec: BatchSpec,
+    ) -> list[Staged]:
+        """Give one sink the records of a batch, in an order that does not depend on the scheduling of tasks.
+
+        Return the records of topics that carry the output of this sink, for the commit.
+        """
+        staged: list[Staged] = []
         ordered = sorted(outgoing, key=attrgetter("task"))
         if isinstance(sink_writer, PartWriter):
             sink_writer.accept(batch, [found.part for found in ordered if found.part is not None])
-            return
+            return staged
         chunk = in_order(concat([found.chunk() for found in ordered]))
-        failures = sink_writer.deliver(batch, rows_of(chunk))
+        if isinstance(sink_writer, WebhookWriter):
+            staged, failures = sink_writer.stage(batch, rows_of(chunk), spec.staging)
+        else:
+            failures = sink_writer.deliver(batch, rows_of(chunk))
         if failures:
             dead_letters.add(chunk, failures, node.name, Reason.REFUSED)
+        return staged
 
     def _staged(self, dead_letters: DeadLetters, spec: BatchSpec) -> list[Staged]:
         return stage_dead_letters(self.broker, spec.staging, self.dead_letter_topic, dead_letters)
 
     def close(self) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher.close()
+            self._dispatcher = None
         for _, sink_writer in self._sinks:
-            sink_writer.close()
+            if not isinstance(sink_writer, WebhookWriter):
+                sink_writer.close()
         self._sinks = []

@@ -102,7 +102,8 @@ def add_aggregate(
         graph.add(one)
     for name, topic in ((EVENTS, definition.events_topic), (RESULTS, results_topic(definition.name))):
         sink = graph.step_name(None, f"{node.name}.to.{topic}")
-        graph.add(Sink(sink, at, found[name], topic, value_format="raw", partitions=partitions))
+        seals = tuple(one for one in definition.event_types.types if name == EVENTS and one.personal)
+        graph.add(Sink(sink, at, found[name], topic, value_format="raw", partitions=partitions, seals=seals))
     return AggregateHandle(graph, node, found)
 
 

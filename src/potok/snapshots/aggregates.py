@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 
 from potok.clock import epoch_ms
 from potok.errors import QueryError
+from potok.events.event_type import FORGOTTEN
+from potok.events.personal.key_store import KeyStore, known_key_store
 from potok.log.broker import Broker
 from potok.log.open import NoLogThere, log_exists, open_broker
 from potok.log.partitioner import partitions_of
@@ -50,11 +52,11 @@ class HistoricEvent(NamedTuple):
 class Aggregates(Generic[A]):
     """The aggregates of one class, by their id. Every call sees the last committed batch."""
 
-    def __init__(self, broker: Broker, cls: type[A], query: str) -> None:
+    def __init__(self, broker: Broker, cls: type[A], query: str, keys: KeyStore | None = None) -> None:
         self._broker, self._tables = broker, Tables(broker, query)
         self._definition = definition_of(cls)
         self._table = self._tables[self._definition.name]
-        self._reader, self._machine = EventReader(self._definition), Machine(self._definition)
+        self._reader, self._machine = EventReader(self._definition, keys), Machine(self._definition)
         self._writer = writer_of(query, self._definition.name)
 
     def __repr__(self) -> str:
@@ -98,6 +100,8 @@ class Aggregates(Generic[A]):
         for value, headers, timestamp in self._records(key):
             own = (WRITER, self._writer) in headers
             try:
+                if FORGOTTEN not in self._definition.events and self._reader.is_forgotten(value, headers):
+                    continue
                 record = self._reader.read(value, headers, timestamp)
             except ValueError:
                 continue  # a dead letter
@@ -149,7 +153,7 @@ class _Line:
         record, own = item
         after = self._machine.folded(state, record.events)
         shown = [
-            HistoricEvent(after.version, one.id, one.type.name, one.at, one.instance, own) for one in record.events
+            HistoricEvent(after.version, one.id, one.type.name, one.at, one.revealed, own) for one in record.events
         ]
         self.found.append(_Step(record.at, shown, after))
         return after
@@ -178,17 +182,25 @@ class OpenAggregates(Aggregates[A]):
         self.close()
 
 
-def open_aggregate(broker: str | Path, cls: type[A], query: str) -> OpenAggregates[A]:
+def open_aggregate(
+    broker: str | Path, cls: type[A], query: str, *, personal_keys: str | None = None
+) -> OpenAggregates[A]:
     """Open the aggregates of a class by the URL of their log, whether their query runs or not.
 
     >>> with open_aggregate("file:./data", Order, "shop") as orders:
     ...     orders.get("ord_1", as_of=3)
+
+    Args:
+        broker: The URL of the log.
+        cls: The class of the aggregate.
+        query: The name of the query that runs it: that of its `StreamsBuilder`.
+        personal_keys: The location of the keys of personal fields. Without it, they are None in histories.
     """
     if not log_exists(broker):
         raise NoLogThere(broker)
     opened = open_broker(broker, shared=False)
     try:
-        return OpenAggregates(opened, cls, query)
+        return OpenAggregates(opened, cls, query, known_key_store(personal_keys or ""))
     except BaseException:
         opened.close()
         raise

@@ -219,7 +219,7 @@ class QueryDriver:
 
     def aggregate(self, cls: type[A]) -> Aggregates[A]:
         """Return the aggregates of a class: their states and their history."""
-        return Aggregates(self.broker, cls, self._topology.name)
+        return Aggregates(self.broker, cls, self._topology.name, open_key_store(self._settings.personal_keys))
 
     def query(self, sql: str) -> list[dict[str, Any]]:
         """Return the rows of a pull query, over the topics and tables of an app with statements, or of a script."""

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from typing import Protocol
 from urllib.parse import quote
 
 import pyarrow as pa
 
+from potok.events.event_type import EventType
 from potok.events.personal.key_store import KeyStore
+from potok.events.personal.records import seal_records
 from potok.events.rows import encode_rows
 from potok.events.write import EventWriting, event_id, write_events
 from potok.operators.core.chunk import Chunk, headers_of, position_of
 from potok.operators.core.dead_letters import NOWHERE, InputPartition
 from potok.records.formats.format import Encoded
+from potok.records.rows import rows_of
 
 
 class EventIds:
@@ -37,6 +41,13 @@ class EventIds:
         self._seen[named] += 1
         sequence = "" if place is NOWHERE else f"{offset:020d}-{index:06d}"
         return event_id(self._query, self._sink, *named, index), sequence
+
+
+class Encoder(Protocol):
+    """Encodes the values of a sink as events."""
+
+    def encode(self, chunk: Chunk, keys: pa.Array) -> tuple[Encoded, pa.Array | None]:
+        """Return the values and the headers of the records."""
 
 
 class EventEncoder:
@@ -76,3 +87,16 @@ class EventRowEncoder:
 
         made = encode_rows(chunk.value, headers, chunk.timestamp.tolist(), self._source, identify)
         return Encoded(made.values, made.errors), headers_of([own or None for own in made.headers])
+
+
+class SealingEncoder:
+    """Encrypt the personal fields of values that are events already."""
+
+    def __init__(self, types: Sequence[EventType], topic: str, keys: KeyStore) -> None:
+        self._types, self._topic, self._keys = types, topic, keys
+
+    def encode(self, chunk: Chunk, keys: pa.Array) -> tuple[Encoded, pa.Array | None]:
+        """Return the values and the headers of the records."""
+        headers = [None] * len(chunk) if chunk.headers is None else chunk.headers.to_pylist()
+        values, written = seal_records(rows_of(chunk.value), headers, self._types, self._topic, self._keys)
+        return Encoded(pa.array(values, pa.binary()), {}), headers_of([own or None for own in written])

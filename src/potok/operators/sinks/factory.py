@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from potok.events.personal.key_store import known_key_store
+from potok.events.personal.key_store import known_key_store, open_key_store
 from potok.events.rows import FORMAT
 from potok.operators.core.operator import Operator
 from potok.operators.core.operator_factory import OperatorFactory, post_shuffle_of
-from potok.operators.sinks.event_encoder import EventEncoder, EventRowEncoder
+from potok.operators.sinks.event_encoder import Encoder, EventEncoder, EventRowEncoder, SealingEncoder
 from potok.operators.sinks.external_sink import ExternalSinkOperator
 from potok.operators.sinks.topic_sink import SinkWriter
 from potok.operators.stateless.factory import traced
@@ -35,11 +35,13 @@ def sink(node: Sink, factory: OperatorFactory) -> Operator:
     )
 
 
-def _event_encoder(node: Sink, factory: OperatorFactory) -> EventEncoder | EventRowEncoder | None:
+def _event_encoder(node: Sink, factory: OperatorFactory) -> Encoder | None:
     """Return what encodes the values of a sink as events, if it writes events."""
     if node.events is not None:
         keys = known_key_store(factory.plan.personal_keys)
         return EventEncoder(node.events, factory.spec.query, factory.spec.input_partitions, keys)
+    if node.seals:
+        return SealingEncoder(node.seals, node.topic, open_key_store(factory.plan.personal_keys))
     if node.value_format == FORMAT:
         return EventRowEncoder(factory.spec.query, node.topic, factory.spec.input_partitions)
     return None

@@ -19,7 +19,7 @@ from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.record_order import by_position, sorted_rows
 from potok.operators.core.task_report import Report
-from potok.operators.sinks.event_encoder import EventEncoder, EventRowEncoder
+from potok.operators.sinks.event_encoder import Encoder
 from potok.operators.tables.changes import present
 from potok.records.formats.default import default_format
 from potok.records.formats.format import Encoded
@@ -44,7 +44,7 @@ class SinkWriter(Operator):
         report: Report,
         guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
         stamp: tuple[Function, Expr | None] | None = None,
-        events: EventEncoder | EventRowEncoder | None = None,
+        events: Encoder | None = None,
     ) -> None:
         super().__init__(name, task)
         self._topic, self._partitions, self._broker = topic, partitions, broker

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+import typing
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
@@ -10,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 import msgspec.inspect
+import orjson
 
 from potok.errors import Location, TopologyError
 
@@ -41,6 +44,38 @@ class Json:
             return self._decode(data)
         except msgspec.MsgspecError as error:
             raise BadData(str(error)) from error
+
+
+class MaskedJson:
+    """The instances of an event class whose personal fields may be None, whatever type they have."""
+
+    def __init__(self, cls: type, personal: Iterable[str]) -> None:
+        self._cls, self._personal = cls, dict.fromkeys(personal)
+        hints = typing.get_type_hints(cls, include_extras=True)
+        fields: list[tuple[str, Any, Any]] = []
+        for each in dataclasses.fields(cls):
+            hint = hints[each.name]
+            if each.name in self._personal:
+                fields.append((each.name, typing.Optional[hint], dataclasses.field(default=None)))  # noqa: UP045
+            elif each.default_factory is not dataclasses.MISSING:
+                fields.append((each.name, hint, dataclasses.field(default_factory=each.default_factory)))
+            else:
+                fields.append((each.name, hint, dataclasses.field(default=each.default)))
+        self._json = Json(dataclasses.make_dataclass(cls.__name__, fields, kw_only=True))
+
+    def decode(self, data: bytes) -> Any:
+        """Return the instance as it is in the data."""
+        found = vars(self._json.decode(data))
+        made: Any = object.__new__(self._cls)
+        for name, item in found.items():
+            object.__setattr__(made, name, item)  # the class may be frozen
+        if hasattr(made, "__post_init__"):
+            made.__post_init__()
+        return made
+
+    def without_personal(self, data: bytes) -> bytes:
+        """Return the data with None in the personal fields."""
+        return orjson.dumps({**orjson.loads(data), **self._personal})
 
 
 class Commands:

@@ -118,10 +118,6 @@ class _Compiler:
         except TopologyError as error:
             error.at = error.at or at
             raise
-        if type_.personal:
-            hint = "keep the id of the person in it, and personal data in events that builder.events reads"
-            text = f'event "{type_.name}" of an aggregate has the personal field "{next(iter(type_.personal))}"'
-            raise TopologyError(text, hint=hint, at=at)
         check_data(cls, f'event "{type_.name}"', at)
         return AppliedEvent(cls, name, type_)
 

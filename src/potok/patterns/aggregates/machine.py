@@ -17,6 +17,9 @@ from potok.patterns.aggregates.events import Event, EventWriter
 from potok.patterns.aggregates.messages import Result, Status, expectation, fits
 from potok.records.conversion.convert import spelled
 
+_LONGEST = 1_000
+"""How much of the text of an error a result holds."""
+
 _PACKAGE = str(Path(__file__).parents[2]) + os.sep
 
 
@@ -95,7 +98,7 @@ class Machine:
         except RejectedError as error:
             return self._refused(given, before, name, "rejected", error.message or "rejected")
         except Exception as error:  # noqa: BLE001 - the user's methods may raise anything
-            text = f"{spelled(error)}{_place_of(error)}"
+            text = f"{spelled(error, longest=_LONGEST)}{_place_of(error)}"
             return self._refused(given, before, name, "failed", text, type(error).__name__)
         shown = [event.shown() for event in events]
         result = Result(given.id, name, given.aggregate_id, "accepted", after.version, shown, at=given.at)

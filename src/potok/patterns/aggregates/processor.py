@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from potok.events.event_type import TYPE_FIELD
+from potok.events.event_type import FORGOTTEN, TYPE_FIELD
 from potok.events.write import event_id
 from potok.patterns.aggregates.data import to_data
 from potok.patterns.aggregates.definition import Definition
@@ -79,7 +79,10 @@ class AggregateProcessor(Processor):
         own = headers.get(WRITER) == self.writer
         if own and self.decides:
             return
-        if not own and self._foreign == "dead_letter":
+        forgotten = not own and self._reader.is_forgotten(value, ctx.headers)
+        if forgotten and FORGOTTEN not in self.definition.events:
+            return
+        if not (own or forgotten) and self._foreign == "dead_letter":
             raise ValueError(f'the event was not written by aggregate "{self.definition.name}"')
         record = self._reader.read(value, ctx.headers, ctx.timestamp)
         if self.decides:

@@ -349,7 +349,7 @@ def describe(obj: Any) -> str:
     return f"{type(obj).__name__} {spelled(obj, repr)}"
 
 
-def spelled(obj: Any, text_of: Callable[[Any], str] = str) -> str:
+def spelled(obj: Any, text_of: Callable[[Any], str] = str, longest: int = 60) -> str:
     """Return the start of an object's text. A user's object may return anything from `__repr__`, also text that
     cannot be encoded; and Python refuses to print an integer of thousands of digits.
     """
@@ -357,12 +357,12 @@ def spelled(obj: Any, text_of: Callable[[Any], str] = str) -> str:
         text = text_of(obj)
     except Exception as error:  # noqa: BLE001 - whatever it is, the record is bad for another reason
         text = f"({type(error).__name__} while it was written)"
-    return shorten(str.encode(text, "utf-8", "backslashreplace").decode())
+    return shorten(str.encode(text, "utf-8", "backslashreplace").decode(), longest)
 
 
-def shorten(text: str) -> str:
+def shorten(text: str, longest: int = 60) -> str:
     """Return the start of a text, for messages."""
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
 def loads_exact(text: bytes) -> Any:

@@ -30,7 +30,8 @@ def checked_key_store(topology: Topology, broker: Broker, url: str) -> str:
 def _has_personal_fields(topology: Topology) -> bool:
     read = [source.events.types for source in topology.of_type(StreamSource) if source.events is not None]
     written = [sink.events.types for sink in topology.of_type(Sink) if sink.events is not None]
-    return any(type_.personal for types in (*read, *written) for type_ in types)
+    sealed = any(sink.seals for sink in topology.of_type(Sink))
+    return sealed or any(type_.personal for types in (*read, *written) for type_ in types)
 
 
 def _check_apart(path: Path, broker: Broker) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from potok.duration import show_ms
+from potok.events.event_type import EventType
 from potok.events.write import EventWriting
 from potok.expressions.function import Function
 from potok.sinks.guarantee import Guarantee
@@ -29,6 +30,8 @@ class Sink(Node):
     """The event time of a written record, as a function of its key and value; without one, records keep theirs."""
     events: EventWriting | None = None
     """Writes values as events in an envelope; replaces the format of the values."""
+    seals: tuple[EventType, ...] = ()
+    """The values are events already; the personal fields of these types are encrypted when they are written."""
 
     @property
     def kept(self) -> str:

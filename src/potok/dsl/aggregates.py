@@ -111,7 +111,7 @@ def add_fold(graph: GraphBuilder, cls: Any, topic: str, by: str | None, name: st
     """Add the nodes of a fold; see `StreamsBuilder.fold`."""
     check_fold(cls, at)
     key, value, time = serde_of(str, None, at), serde_of(None, None, at), timestamps_of(None, None, None, at)
-    upstream: Node = StreamSource(graph.step_name(None, topic), at, topic, key, value, time)
+    upstream: Node = StreamSource(graph.step_name(None, topic), at, topic, key, value, time, permanent=True)
     graph.add(upstream)
     step = graph.step_name(name, cls.__name__)
     if by is not None:

@@ -144,8 +144,8 @@ class CompactedEvents(TopologyError):
 
     def __init__(self, source: StreamSource) -> None:
         super().__init__(
-            f'topic "{source.topic}" is compacted, so an aggregate would lose all but its last event',
-            hint="copy it to a topic that is not compacted, and name that one: @potok.aggregate(..., events=...)",
+            f'topic "{source.topic}" is compacted, so the state would lose all but the last event of a key',
+            hint="copy it to a topic that is not compacted, and fold that one: @potok.aggregate(..., events=...)",
             at=source.at,
         )
 

@@ -15,7 +15,7 @@ import potok
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.snapshots.ledger_view import read_entry
-from tests.kill import orders_program, patterns_program
+from tests.kill import orders_program, patterns_program, sagas_program
 from tests.kill.answer import Answer, check
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
@@ -101,6 +101,21 @@ def test_open_matches_of_a_pattern_survive_a_kill_at_every_durable_step(tmp_path
     assert 0 < sum(entry.offsets.topics["payments"].values()) < RECORDS, "the kills proved nothing"
     assert run(url, program="patterns_program") == 0
     patterns_program.check(broker)
+
+
+def test_sagas_send_each_command_once_after_a_kill_at_every_durable_step(tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path / "kill")
+    for topic, records in sagas_program.records().items():
+        broker.create_topic(topic, PARTITIONS)
+        broker.append(topic, records)
+    url = f"file:{tmp_path / 'kill'}"
+    for failpoint in DURABLE:
+        assert run(url, failpoint, program="sagas_program") == -signal.SIGKILL, failpoint
+    entry = read_entry(broker, "sagas-query")
+    assert entry is not None
+    assert 0 < sum(entry.offsets.topics["events"].values()) < sagas_program.EVENTS, "the kills proved nothing"
+    assert run(url, program="sagas_program") == 0
+    sagas_program.check(broker)
 
 
 def test_a_query_killed_where_spark_has_a_part_in_it_ends_with_the_right_answer(data: Path) -> None:

@@ -126,7 +126,8 @@ class ExternalSinks(Handle):
         >>> alerts.to_http("https://example.org/alerts", headers={"Authorization": f"Bearer {token}"})
 
         Every request has an `Idempotency-Key` header, which stays the same when the request is repeated: delivery is
-        exactly once if the server honours it. A 4xx response turns the record into a dead letter.
+        exactly once if the server honours it. A record with a header `idempotency-key` is sent under that key, unless
+        `batch` says several. A 4xx response turns the record into a dead letter.
 
         Args:
             url: The URL to post to.

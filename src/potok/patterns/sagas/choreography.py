@@ -18,6 +18,9 @@ from potok.patterns.sagas.instance import (
 )
 from potok.patterns.sagas.machine import Data, SagaMachine, Step
 
+UNDO = ("done", "undoing", "undo_stuck")
+"""States of a step that is to be compensated."""
+
 
 class ChoreographyMachine(SagaMachine):
     """Steps may be seen in any order, as events of several topics are. A step that is overdue makes the instance
@@ -78,21 +81,32 @@ class ChoreographyMachine(SagaMachine):
         known["state"] = "undone"
         note(instance, port, "undone", step.name)
         if instance["state"] in (ABORTING, STUCK) and instance["undo"]:
-            instance["state"] = ABORTING
-            self._next_compensation(instance, port)
+            overdue = any(one["state"] == "undo_stuck" for one in instance["steps"].values())
+            instance["state"] = STUCK if overdue else ABORTING
+            if not overdue:
+                self._next_compensation(instance, port)
         else:
             self._abort(instance, port, f'step "{step.name}" was compensated')
 
     def _ok(self, instance: Instance, step: SagaStep, known: Step, port: Port, data: Data) -> None:
-        if instance["state"] == ABORTING and known["state"] in ("waiting", "timed_out"):
-            # It was done before the failure was seen: it is compensated too.
-            add_data(instance, data)
-            known["state"] = "done"
-            instance["done"].append(step.name)
-            note(instance, port, "done", step.name)
-            self._abort(instance, port, str(instance["reason"]))
+        if known["state"] != "waiting" or self._forwards(instance):
+            super()._ok(instance, step, known, port, data)
             return
-        super()._ok(instance, step, known, port, data)
+        # It was done before the failure was seen: it is compensated too.
+        add_data(instance, data)
+        known["state"] = "done"
+        instance["done"].append(step.name)
+        note(instance, port, "done", step.name)
+        if instance["state"] == STUCK:
+            instance["undo"] = self._to_compensate(instance)
+        else:
+            self._abort(instance, port, str(instance["reason"]))
+
+    def _abort(self, instance: Instance, port: Port, reason: str) -> None:
+        for known in instance["steps"].values():
+            if known["state"] == "stuck":  # overdue, which is not failed
+                known["state"] = "waiting"
+        super()._abort(instance, port, reason)
 
     def _advance(self, instance: Instance, port: Port) -> None:
         """Go past the groups that are done; the first event may come after their answers."""
@@ -101,7 +115,7 @@ class ChoreographyMachine(SagaMachine):
 
     def _to_compensate(self, instance: Instance) -> list[str]:
         states = instance["steps"]
-        done = [name for name in instance["done"] if states[name]["state"] in ("done", "undoing")]
+        done = [name for name in instance["done"] if states[name]["state"] in UNDO]
         return [name for name in done if self._steps[name].waits_for_undone]
 
     def control(self, instance: Instance, action: str, port: Port) -> None:

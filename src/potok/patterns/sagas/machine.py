@@ -96,9 +96,8 @@ class SagaMachine:
         for field, value in data.items():
             if instance["data"].get(field) is None:
                 instance["data"][field] = value
-        for name, known in instance["steps"].items():
-            if known["state"] == "stuck":
-                self._resume(instance, port, "retry", self._steps[name], known)
+        if instance["state"] == STUCK and self._forwards(instance):
+            self._resume(instance, port, "retry")
 
     def _answer(self, instance: Instance, name: str, role: str, data: Data, port: Port) -> None:
         known = instance["steps"].get(name)
@@ -149,18 +148,22 @@ class SagaMachine:
         if "ending" in instance:
             self._end(instance, port, instance["ending"], emits=action == "retry")
             return
-        for name in [name for name, one in instance["steps"].items() if one["state"] in ("stuck", "undo_stuck")]:
-            self._resume(instance, port, action, self._steps[name], instance["steps"][name])
+        self._resume(instance, port, action)
 
-    def _resume(self, instance: Instance, port: Port, action: str, step: SagaStep, known: Step) -> None:
-        backwards = known["state"] == "undo_stuck"
-        instance["state"], instance["reason"] = ABORTING if backwards else RUNNING, None
-        known["failures"] = 0
-        if action == "retry":
-            (self._undo_command if backwards else self._command)(instance, port, step, known["attempt"] + 1)
-        else:
-            known["state"] = "undo_skipped" if backwards else "skipped"
-        if backwards and instance["state"] == ABORTING:
+    def _resume(self, instance: Instance, port: Port, action: str) -> None:
+        """Retry or skip all steps that the instance is stuck at; it stays stuck if one of them is stuck again."""
+        instance["state"], instance["reason"] = RUNNING if self._forwards(instance) else ABORTING, None
+        for name, known in instance["steps"].items():
+            if known["state"] not in ("stuck", "undo_stuck"):
+                continue
+            backwards = known["state"] == "undo_stuck"
+            known["failures"] = 0
+            if action == "retry":
+                command = self._undo_command if backwards else self._command
+                command(instance, port, self._steps[name], known["attempt"] + 1)
+            else:
+                known["state"] = "undo_skipped" if backwards else "skipped"
+        if instance["state"] == ABORTING:
             self._next_compensation(instance, port)
         elif instance["state"] == RUNNING:
             self._advance(instance, port)
@@ -178,7 +181,7 @@ class SagaMachine:
         self._end(instance, port, ABORTED, emits=ending is None)
 
     def _ok(self, instance: Instance, step: SagaStep, known: Step, port: Port, data: Data) -> None:
-        if known["state"] not in ("waiting", "retrying", "stuck") or instance["state"] not in (RUNNING, STUCK):
+        if known["state"] not in ("waiting", "retrying", "stuck") or not self._forwards(instance):
             note(instance, port, "answered late", step.name)
             return
         self._clear(instance, port, step.name)
@@ -192,7 +195,7 @@ class SagaMachine:
             self._advance(instance, port)
 
     def _failed(self, instance: Instance, step: SagaStep, known: Step, port: Port, data: Data) -> None:
-        if known["state"] != "waiting" or instance["state"] not in (RUNNING, STUCK):
+        if known["state"] != "waiting" or not self._forwards(instance):
             note(instance, port, "failed late", step.name)
             return
         self._clear(instance, port, step.name)
@@ -383,6 +386,10 @@ class SagaMachine:
 
     def _past_pivot(self, instance: Instance) -> bool:
         return any(self._steps[name].pivot for name in instance["done"])
+
+    def _forwards(self, instance: Instance) -> bool:
+        """Whether steps are taken: an instance can also be stuck at a compensation, or at the event of its end."""
+        return instance["state"] in (RUNNING, STUCK) and not instance["undo"] and "ending" not in instance
 
     def _is_stuck(self, instance: Instance) -> bool:
         return any(one["state"] == "stuck" for one in instance["steps"].values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import zlib
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 if TYPE_CHECKING:
     from potok.sinks.http.http import HttpTarget
 
+IDEMPOTENCY_KEY = "idempotency-key"
+_KEY = re.compile(rb"[\x21-\x7e]{1,1000}")
+
 NOT_NOW = frozenset({408, 409, 425, 429})
 """Responses that a retry may change. A server sends 409 while it processes the same request."""
 
@@ -28,9 +32,10 @@ NOT_HERE = frozenset({401, 402, 403, 404, 405, 406, 407, 410, 415, 421, 426, 501
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Some records of a batch, by index."""
+    """Some records of a batch, by index; `key` is the idempotency key that a record has itself."""
 
     numbers: tuple[int, ...]
+    key: str = ""
 
     @property
     def name(self) -> str:
@@ -75,8 +80,12 @@ class HttpWriter(SinkWriter):
         for number, key in enumerate(_pylist(rows.key)):
             threads[(number if key is None else zlib.crc32(key)) % len(threads)].append(number)
         size = self._target.batch
+        own = _own_keys(rows) if size == 1 else {}
         return [
-            [Request(tuple(numbers[start : start + size])) for start in range(0, len(numbers), size)]
+            [
+                Request(tuple(numbers[start : start + size]), own.get(numbers[start], ""))
+                for start in range(0, len(numbers), size)
+            ]
             for numbers in threads
             if numbers
         ]
@@ -144,6 +153,8 @@ class HttpWriter(SinkWriter):
 
         It includes the body, because a repeated batch may have other records if the program was changed.
         """
+        if request.key:
+            return request.key
         names = quote(self._opening.query), quote(self._opening.step, safe="")
         return "/".join((*names, str(batch.number), request.name, f"{zlib.crc32(body):08x}"))
 
@@ -156,6 +167,19 @@ class HttpWriter(SinkWriter):
     def close(self) -> None:
         self._threads.shutdown()
         self._client.close()
+
+
+def _own_keys(rows: Rows) -> dict[int, str]:
+    """Return the header `idempotency-key` of the records that have it, as the commands of a saga do."""
+    if rows.headers is None:
+        return {}
+    found: dict[int, str] = {}
+    for number, headers in enumerate(rows.headers.to_pylist()):
+        for header in headers or ():
+            key = header["value"] or b""
+            if header["name"].lower() == IDEMPOTENCY_KEY and _KEY.fullmatch(key):
+                found[number] = key.decode()
+    return found
 
 
 def _pylist(column: Any) -> list[Any]:

@@ -24,6 +24,7 @@ from potok import (
 )
 from potok.errors import TopologyError
 from potok.expressions.tracing.trace import Argument, Traced, Untraceable, trace
+from potok.patterns import cep
 from potok.records.declared_class import instance_class
 from potok.records.schemas.declared_schema import declared_schema
 from potok.testing import TestDriver
@@ -146,6 +147,59 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         .aggregate(Stats(), adder=lambda k, v, a: a.add(v["amount"]), subtractor=lambda k, v, a: a.add(0.0))
         .map_values(lambda v: v["last"])
     ),
+    "reduced": lambda s: s.group_by_key().reduce(lambda a, b: b).map_values(lambda v: v.total),
+    "reduced_windows": lambda s: (
+        s.group_by_key()
+        .windowed_by(hopping(minutes(2), minutes(1)))
+        .reduce(lambda a, b: b if a.is_large() else a)
+        .map_values(lambda v: v.total)
+    ),
+    "aggregate_of_a_function": lambda s: (
+        s.group_by_key().aggregate(lambda: Stats(0, 0.0), lambda v, a: a.add(v.total)).map_values(lambda v: v.add(1.0))
+    ),
+    "aggregate_of_columns": lambda s: (
+        s.group_by_key()
+        .aggregate(
+            {"count": 0, "last": 0.0}, lambda v, a: {"count": a.count + 1, "last": a.last + v.amount}, value=Stats
+        )
+        .map_values(lambda v: v.add(1.0).last)
+    ),
+    "cogroup": lambda s: (
+        s.group_by_key()
+        .cogroup(lambda v, a: a + v.total)
+        .cogroup(s.filter(lambda v: v.is_large()).group_by_key(), lambda k, v, a: a + v.items[0].with_tax())
+        .aggregate(0.0)
+    ),
+    "stream_table_join": lambda s: s.join(s.to_table(name="t"), lambda a, b: a.total + b.total),
+    "table_table_join": lambda s: s.to_table(name="t").outer_join(
+        s.filter(lambda v: v.is_large()).to_table(name="u"), lambda a, b: a.total + (0 if b is None else b.total)
+    ),
+    "foreign_key_join": lambda s: s.to_table(name="t").join(
+        s.to_table(name="u"), lambda a, b: a.total + b.total, on=lambda v: v.user
+    ),
+    "table_reduce": lambda s: (
+        s.to_table(name="t")
+        .group_by(lambda k, v: ("all", v))
+        .reduce(lambda a, b: b if a.is_large() else a, lambda a, b: a if b.is_large() else b)
+        .map_values(lambda v: v.total)
+    ),
+    "collect_list": lambda s: (
+        s.group_by_key().collect_list(lambda v: v).map_values(lambda v: [each.total for each in v])
+    ),
+    "latest": lambda s: s.group_by_key().latest(lambda v: v).map_values(lambda v: v.total),
+    "processor": lambda s: s.process(lambda k, v, ctx: [v], value=Order, name="p").map_values(lambda v: v.total),
+    "pattern": lambda s: (
+        s.filter(lambda v: v.user == "ann")
+        .group_by_key()
+        .match(
+            cep.event("a", lambda v: v.is_large())
+            .followed_by(cep.event("b", lambda v, m: v.total > 0 and m["a"].first.is_large()))
+            .within("1 minute"),
+            grace="0 s",
+            name="m",
+        )
+        .merge(s.filter(lambda v: v.user == "bob"))
+    ),
 }
 
 
@@ -211,6 +265,16 @@ def test_a_class_completes_and_checks_its_values_where_they_are_read() -> None:
         [dead_letter] = driver.dead_letters()
         assert (dead_letter.offset, dead_letter.reason) == (1, "decode")
         assert "an address has an @" in dead_letter.error
+
+
+def test_a_reduced_value_without_the_fields_of_the_class_is_a_dead_letter() -> None:
+    builder = StreamsBuilder("reduced")
+    orders = builder.stream("in", value=Order)
+    orders.group_by(lambda v: v.user).reduce(lambda a, b: {"amount": a.amount + b.amount}, name="totals")
+    with run(builder, ORDERS[0], ORDERS[2]) as driver:
+        [dead_letter] = driver.dead_letters()
+        assert "does not have exactly the fields user, amount, items, keys" in dead_letter.error
+        assert driver.table("totals").get("ann")["amount"] == 120.0
 
 
 def test_streams_of_different_classes_merge_to_values() -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from typing import Any
 
 from potok.duration import Duration, to_ms
-from potok.errors import Location, PotokError, TopologyError
+from potok.errors import Location, PotokError, SchemaError, TopologyError
 from potok.events.event_type import refuse_personal
 from potok.expressions.function import Function
 from potok.records.formats.default import default_format
 from potok.records.formats.registry import format_named
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
-from potok.topology.nodes import Serde, Timestamps
+from potok.topology.nodes import Aggregation, Serde, Timestamps
 from potok.topology.nodes.sources import TimeNotion
 
 
@@ -27,6 +27,25 @@ def schema_of(declared: object, at: Location | None) -> Schema | None:
     except PotokError as error:
         error.at = error.at or at
         raise
+
+
+def fold_of(aggregator: Function, initializer: Any, declared: object, at: Location | None) -> Aggregation:
+    """Return the aggregation of a function and an initial value, or a function that returns one."""
+    make = Function.of(initializer, (0,)) if callable(initializer) else None
+    initial = initializer() if make is not None else initializer
+    return Aggregation("fold", aggregator, initial, make, _state_schema(declared, initial, at))
+
+
+def _state_schema(declared: object, initial: object, at: Location | None) -> Schema | None:
+    """Return the type of an aggregate: the declared one, or the dataclass of its initial value."""
+    found = schema_of(declared, at)
+    if found is not None or not is_dataclass(initial) or isinstance(initial, type):
+        return found
+    try:
+        return declared_schema(type(initial))
+    except SchemaError:
+        # Its fields are not data of known types, so its values are dynamic.
+        return None
 
 
 def serde_of(declared: object, format_name: str | None, at: Location | None) -> Serde:

@@ -11,6 +11,7 @@ from potok.expressions.expr import Column, Expr
 from potok.expressions.function import Function
 from potok.expressions.tracing.aggregate import AggregateTerm, TracedAggregate, trace_aggregate
 from potok.expressions.tracing.trace import Traced, Untraceable, record_arguments, trace
+from potok.records.declared_class import class_of
 from potok.topology.nodes import AggregatePart, Aggregation
 
 NUMBERS = (pa.int64(), pa.float64())
@@ -88,9 +89,16 @@ def plan_aggregation(aggregation: Aggregation, key: pa.DataType | None, value: p
     if aggregation.kind == "fold":
         return _plan_fold(aggregation, key, value)
     if aggregation.kind == "reduce":
-        result = aggregation.schema.arrow if aggregation.schema else None
+        result = reduced_type(aggregation, value)
         return AggregatePlan("reduce", (), (), None, result, "a reducer runs as Python", order_dependent=True)
     return _plan_named(aggregation, key, value)
+
+
+def reduced_type(aggregation: Aggregation, value: pa.DataType | None) -> pa.DataType | None:
+    """Return the result type of a reducer: the declared one, or that of the values if they are instances of a class."""
+    if aggregation.schema is not None:
+        return aggregation.schema.arrow
+    return value if value is not None and class_of(value) is not None else None
 
 
 def row_by_row(plan: AggregatePlan, reason: str = "it emits one change for each record") -> AggregatePlan:
@@ -149,7 +157,7 @@ def _plan_fold(aggregation: Aggregation, key: pa.DataType | None, value: pa.Data
         result = pa.struct([pa.field(name, slot.type) for name, slot in zip(fields, slots, strict=True)])
     else:
         result = slots[0].type
-    return AggregatePlan("fold", slots, fields, None, result)
+    return AggregatePlan("fold", slots, fields, None, declared if declared == result else result)
 
 
 def _plan_parts(parts: tuple[AggregatePart, ...]) -> AggregatePlan:

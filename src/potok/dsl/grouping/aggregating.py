@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, over
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import A, Declared, Emit, Handle, K, R, Selector, V, selector
-from potok.dsl.serdes import schema_of
+from potok.dsl.serdes import fold_of
 from potok.dsl.table import Table
 from potok.errors import TopologyError
 from potok.expressions.function import Function
@@ -169,13 +169,7 @@ class Aggregating(Handle, Generic[K, V, T]):
         at = calling_location()
         if merger is not None and not isinstance(self._window, Session):
             raise TopologyError("only sessions are merged", hint="leave out merger=, or use session(...)", at=at)
-        function = Function.of(aggregator, (2, 3))
-        schema = schema_of(value, at)
-        if callable(initializer):
-            make = Function.of(initializer, (0,))
-            aggregation = Aggregation("fold", function, initializer(), make, schema)
-        else:
-            aggregation = Aggregation("fold", function, initializer, None, schema)
+        aggregation = fold_of(Function.of(aggregator, (2, 3)), initializer, value, at)
         return self._aggregate(aggregation, name, emit, "aggregate")
 
     @overload

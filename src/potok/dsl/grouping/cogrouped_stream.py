@@ -11,7 +11,10 @@ from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.handle import A, Declared, Emit, K, R, W
 from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.records.value import wrap
+from potok.records.rows import converter_of
+from potok.records.schemas.arrow_types import schema_of_arrow
+from potok.topology.inference.infer import infer_upstream
+from potok.topology.inference.step import arrow_of
 from potok.topology.nodes import MapValues, Merge, Node, Session, Window
 
 if TYPE_CHECKING:
@@ -26,8 +29,8 @@ Part = tuple[Node, Function]
 class CogroupedStream(Spelling, Generic[K, A]):
     """Streams that share an aggregate of type A: the aggregator of its stream adds each record.
 
-    Aggregators receive values without their declared type. Records of one key from several topics are taken in the
-    order of arrival: the result does not depend on it if the aggregators write to different fields, or commute.
+    Records of one key from several topics are taken in the order of arrival: the result does not depend on it if the
+    aggregators write to different fields, or commute.
     """
 
     def __init__(self, graph: GraphBuilder, parts: tuple[Part, ...], window: Window | None = None) -> None:
@@ -119,7 +122,7 @@ class CogroupedStream(Spelling, Generic[K, A]):
             name: The name of the table.
             emit: `"changes"`, or `"each_record"`.
         """
-        dispatch = Function.of(_dispatcher([function for _, function in self._parts]), (3,))
+        dispatch = Function.of(_dispatcher(self._parts), (3,))
         return self._together(name)._fold(initializer, dispatch.callable, merger, value, name, emit)
 
     def _together(self, name: str | None) -> Aggregating[K, Any, Any]:
@@ -147,12 +150,19 @@ def _tagger(number: int) -> Callable[[Any], Any]:
     return tag
 
 
-def _dispatcher(functions: list[Function]) -> Callable[[Any, Any, Any], Any]:
-    calls = [(function.callable, function.arity == 3) for function in functions]
+def _dispatcher(parts: tuple[Part, ...]) -> Callable[[Any, Any, Any], Any]:
+    types = [infer_upstream(upstream).value for upstream, _ in parts]
+    # A schema carries the classes of its type into the processes of tasks.
+    schemas = [None if type_ is None else schema_of_arrow(type_) for type_ in types]
+    calls = [(function.callable, function.arity == 3) for _, function in parts]
+    converters: list[Callable[[Any], Any]] = []
 
     def dispatch(key: Any, tagged: Any, aggregate: Any) -> Any:
-        number, value = tagged
+        if not converters:
+            converters.extend(converter_of(arrow_of(schema)) for schema in schemas)
+        number, tagged_value = tagged
+        value = converters[number](tagged_value)
         call, with_key = calls[number]
-        return call(key, wrap(value), aggregate) if with_key else call(wrap(value), aggregate)
+        return call(key, value, aggregate) if with_key else call(value, aggregate)
 
     return dispatch

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, Unpack, overload
 
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.handle import A, Declared, Handle, K, R, Selector, V, selector
-from potok.dsl.serdes import schema_of
+from potok.dsl.serdes import fold_of, schema_of
 from potok.dsl.table import Table
 from potok.expressions.function import Function
 from potok.topology.nodes import Aggregation, TableAggregate, TableGroup
@@ -238,12 +238,7 @@ class GroupedTable(Handle, Generic[K, V]):
             value: The type of the aggregate, if it should be typed.
             name: The name of the table.
         """
-        schema = schema_of(value, calling_location())
-        function = Function.of(adder, (2, 3))
-        if callable(initializer):
-            aggregation = Aggregation("fold", function, initializer(), Function.of(initializer, (0,)), schema)
-        else:
-            aggregation = Aggregation("fold", function, initializer, None, schema)
+        aggregation = fold_of(Function.of(adder, (2, 3)), initializer, value, calling_location())
         return self._aggregate(aggregation, name, "aggregate", Function.of(subtractor, (2, 3)))
 
     if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from operator import length_hint
@@ -11,14 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.errors import SchemaError
 from potok.expressions.function import Function
 from potok.operators.core.call import plain
 from potok.operators.core.function_usage import only_looks_up, uses_no_attributes
 from potok.records.keys import encode_key
 from potok.records.rows import converter_of
-from potok.records.schemas.declared_schema import declared_schema
-from potok.records.value import wrap
+from potok.topology.inference.step import arrow_of
 from potok.topology.nodes import Aggregation
 
 Rank = tuple[int, tuple[str, int, int]]
@@ -72,7 +69,7 @@ class Fold(Accumulator):
         self.wrapped = not uses_no_attributes(self._call)
         self.mutable = not only_looks_up(self._call)
         self._aggregation = aggregation
-        self._as_seen: Callable[[Any], Any] | None = None
+        self._as_seen = converter_of(arrow_of(aggregation.schema))
 
     def start(self) -> Any:
         make = self._aggregation.make_initial
@@ -80,7 +77,6 @@ class Fold(Accumulator):
 
     def add(self, state: Any, key: Any, value: Any, rank: Rank | None) -> Any:
         if self.wrapped and type(state) is dict:
-            self._as_seen = self._as_seen or state_converter(self._aggregation, self.start())
             state = self._as_seen(state)
         return self._call(key, value, state) if self._with_key else self._call(value, state)
 
@@ -229,21 +225,6 @@ _NAMED: dict[str, type[Accumulator]] = {
     "latest": Latest,
     "earliest": Earliest,
 }
-
-
-def state_converter(aggregation: Aggregation, initial: Any) -> Callable[[Any], Any]:
-    """Return the function that turns a stored state into what an aggregator sees: an instance of the declared class, or
-    of the class of the initial value.
-    """
-    if aggregation.schema is not None:
-        return converter_of(aggregation.schema.arrow)
-    if dataclasses.is_dataclass(initial) and not isinstance(initial, type):
-        try:
-            schema = declared_schema(type(initial))
-        except SchemaError:
-            return wrap
-        return wrap if schema is None else converter_of(schema.arrow)
-    return wrap
 
 
 def accumulator_of(aggregation: Aggregation, value_type: pa.DataType | None = None) -> Accumulator:

@@ -118,7 +118,9 @@ class FixedCells(CellCodec):
                 mean = np.asarray(total, np.float64) / np.asarray(count, np.float64)
             return pa.array(mean, pa.float64(), mask=empty)
         if plan.fields:
-            return pa.StructArray.from_arrays(columns, list(plan.fields), mask=pa.array(~exists))
+            assert plan.result is not None
+            # The fields of the result carry the class that its rows are declared with.
+            return pa.StructArray.from_arrays(columns, fields=list(plan.result), mask=pa.array(~exists))
         return columns[0]
 
     def _slot(self, cells: Array, index: int, exists: Mask) -> pa.Array:

@@ -24,6 +24,7 @@ from potok.expressions.function import Function
 from potok.expressions.truth import truthy
 from potok.operators.core.chunk import Chunk, Column, position_of
 from potok.operators.core.function_usage import fields_read, only_looks_up
+from potok.records.declared_class import class_of
 from potok.records.record import Record
 from potok.records.rows import rows_of
 from potok.records.value import Value
@@ -164,8 +165,11 @@ def _with_event_type(value: Any, fields: Any) -> Any:
 
 def must_fit(value: Any, type_: pa.DataType) -> None:
     """Raise if a result does not have the type of its step: a sum of integers may exceed 64 bits."""
+    data = plain(value)
+    if isinstance(data, dict) and class_of(type_) is not None and data.keys() != {field.name for field in type_}:
+        raise ValueError(f"the result {value!r} does not have exactly the fields {', '.join(type_.names)} of this step")
     try:
-        pa.scalar(plain(value), type_)
+        pa.scalar(data, type_)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"the result {value!r} does not fit the type {type_} of this step") from error
 

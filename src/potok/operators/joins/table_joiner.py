@@ -11,9 +11,8 @@ from potok.expressions.function import Function
 from potok.operators.core.call import Errors, describe_error, plain
 from potok.operators.core.chunk import Column
 from potok.operators.tables.table_groups import fitted
-from potok.records.rows import rows_of
+from potok.records.rows import converter_of, rows_of
 from potok.records.schemas.schema import Schema
-from potok.records.value import wrap
 from potok.topology.nodes.joins import JoinKind
 
 _SHOWN_CHARS = 300
@@ -21,12 +20,18 @@ _SHOWN_CHARS = 300
 
 class TableJoiner:
     """Call the joiner for the pairs of rows that the kind of join requires; without a joiner, the result is a dict of
-    both."""
+    both. `given` are the types of the key and of both rows."""
 
     def __init__(
-        self, function: Function | None, how: JoinKind, schema: Schema | None, type_: pa.DataType | None
+        self,
+        function: Function | None,
+        how: JoinKind,
+        schema: Schema | None,
+        type_: pa.DataType | None,
+        given: Sequence[pa.DataType | None],
     ) -> None:
         self._function, self.how, self._schema, self._type = function, how, schema, type_
+        self._key_of, self._left_of, self._right_of = map(converter_of, given)
 
     def rows(self, keys: Sequence[Any], lefts: Sequence[Any], rights: Sequence[Any]) -> tuple[list[Any], Errors]:
         """Return the joined rows, None where there is none; and errors, by number."""
@@ -52,7 +57,8 @@ class TableJoiner:
     def _join(self, key: Any, left: Any, right: Any) -> Any:
         if self._function is None:
             return {"left": left, "right": right}
-        given = (wrap(left), wrap(right)) if self._function.arity == 2 else (wrap(key), wrap(left), wrap(right))
+        rows = self._left_of(left), self._right_of(right)
+        given = rows if self._function.arity == 2 else (self._key_of(key), *rows)
         return plain(self._function.callable(*given))
 
     def column(self, rows: list[Any]) -> Column:

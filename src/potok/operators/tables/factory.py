@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+
 from potok.operators.aggregates.accumulators import Latest
 from potok.operators.aggregates.row_aggregates import AccumulateRecords
 from potok.operators.core.operator import Operator
@@ -148,7 +150,7 @@ def aggregate(node: TableAggregate, factory: OperatorFactory) -> Operator:
         None if function is None else (function, traced(node, factory)),
         (step.key, step.value),
         factory.state,
-        checked=aggregation.schema is not None or aggregation.kind == "sum",
+        checked=aggregation.schema is not None or aggregation.kind in ("sum", "reduce"),
         keeps_empty=node.keeps_empty,
         every_update=node.every_update,
     )
@@ -157,11 +159,18 @@ def aggregate(node: TableAggregate, factory: OperatorFactory) -> Operator:
 @post_shuffle_of(TableJoin)
 def join(node: TableJoin, factory: OperatorFactory) -> Operator:
     step = factory.step(node)
-    joiner = TableJoiner(node.function, node.how, node.schema, step.value)
+    joiner = TableJoiner(node.function, node.how, node.schema, step.value, _types(node, factory))
     windows = step.window, factory.clock(node)
     return JoinTables(
         node.name, factory.task, joiner, step.key, factory.state, *windows, every_update=node.every_update
     )
+
+
+def _types(node: TableJoin | ForeignMatch, factory: OperatorFactory) -> tuple[pa.DataType | None, ...]:
+    """Return the types of the key and of both rows that a joiner sees."""
+    left, right = factory.step(node.left), factory.step(node.right)
+    key = left.home[0] if isinstance(node, ForeignMatch) else left.key
+    return key, left.value, right.value
 
 
 @post_shuffle_of(ForeignKey)
@@ -179,7 +188,7 @@ def foreign_key(node: ForeignKey, factory: OperatorFactory) -> Operator:
 @post_shuffle_of(ForeignMatch)
 def foreign_match(node: ForeignMatch, factory: OperatorFactory) -> Operator:
     step = factory.step(node)
-    joiner = TableJoiner(node.function, node.how, node.schema, step.value)
+    joiner = TableJoiner(node.function, node.how, node.schema, step.value, _types(node, factory))
     made = MatchRows(node.name, factory.task, joiner, step.key, factory.state, every_update=node.every_update)
     made.step = node.step
     return made

@@ -13,10 +13,10 @@ from typing import Any
 import pyarrow as pa
 
 from potok.expressions.function import Function
-from potok.operators.aggregates.accumulators import state_converter
 from potok.operators.core.call import plain
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.records.rows import converter_of
+from potok.topology.inference.step import arrow_of
 from potok.topology.nodes import Aggregation
 
 
@@ -205,7 +205,7 @@ class Fold(GroupAccumulator):
     def __init__(self, aggregation: Aggregation, subtractor: Function) -> None:
         assert aggregation.function is not None
         self._aggregation, self._adder, self._subtractor = aggregation, aggregation.function, subtractor
-        self._as_seen: Callable[[Any], Any] | None = None
+        self._as_seen = converter_of(arrow_of(aggregation.schema))
 
     def start(self) -> Any:
         make = self._aggregation.make_initial
@@ -221,8 +221,6 @@ class Fold(GroupAccumulator):
         return plain(state)
 
     def _call(self, function: Function, key: Any, value: Any, state: Any) -> Any:
-        if self._as_seen is None:
-            self._as_seen = state_converter(self._aggregation, self.start())
         seen = self._as_seen(state)
         return function.callable(*((value, seen) if function.arity == 2 else (key, value, seen)))
 

@@ -15,7 +15,7 @@ from potok.topology.graph import Topology
 from potok.topology.inference.step import Step, infer_step, windowed_key
 from potok.topology.nodes import Aggregate, Node
 
-__all__ = ["Inferred", "Step", "infer", "windowed_key"]
+__all__ = ["Inferred", "Step", "infer", "infer_upstream", "windowed_key"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,18 @@ class Inferred:
 
     def __getitem__(self, node: Node) -> Step:
         return self.steps[node]
+
+
+def infer_upstream(node: Node) -> Step:
+    """Return the type and the traces of one step before its topology is complete."""
+    steps: dict[Node, Step] = {}
+
+    def step_of(each: Node) -> Step:
+        if each not in steps:
+            steps[each] = infer_step(each, [step_of(upstream) for upstream in each.upstreams])
+        return steps[each]
+
+    return step_of(node)
 
 
 def infer(topology: Topology) -> Inferred:

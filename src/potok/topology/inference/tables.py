@@ -11,7 +11,7 @@ from potok.expressions.expr import Column, Expr, TupleExpr
 from potok.expressions.function import Function
 from potok.expressions.tracing.trace import Argument, trace
 from potok.records.schemas.schema import Schema
-from potok.topology.aggregations import check_numbers
+from potok.topology.aggregations import check_numbers, reduced_type
 from potok.topology.inference.joins import trace_joiner
 from potok.topology.inference.step import Step, arrow_of, infer_step, trace_in
 from potok.topology.nodes import (
@@ -62,7 +62,7 @@ def _table_aggregate(node: TableAggregate, ups: list[Step]) -> Step:
     of_user = node.aggregation.kind in ("reduce", "fold")
     return Step(
         ups[0].key,
-        _result(node.aggregation, None if expr is None else expr.type),
+        _result(node.aggregation, None if expr is None else expr.type, ups[0].value),
         (expr,),
         reason or "rows are taken out and put in one by one",
         rekeyed=True,
@@ -95,7 +95,7 @@ def _selector(aggregation: Aggregation, up: Step) -> tuple[Expr | None, str]:
     return (None, "the values are dynamic") if up.value is None else (Column(up.value, "value"), "")
 
 
-def _result(aggregation: Aggregation, type_: pa.DataType | None) -> pa.DataType | None:
+def _result(aggregation: Aggregation, type_: pa.DataType | None, up: pa.DataType | None) -> pa.DataType | None:
     kind = aggregation.kind
     if kind in ("count", "count_distinct"):
         return pa.int64()
@@ -105,7 +105,9 @@ def _result(aggregation: Aggregation, type_: pa.DataType | None) -> pa.DataType 
         return type_ if type_ in _NUMBERS else None
     if kind == "collect_list":
         return None if type_ is None else pa.list_(type_)
-    return arrow_of(aggregation.schema) if kind in ("reduce", "fold") else type_
+    if kind == "reduce":
+        return reduced_type(aggregation, up)
+    return arrow_of(aggregation.schema) if kind == "fold" else type_
 
 
 class TableKeysDiffer(TopologyError):

@@ -14,6 +14,9 @@ from potok.runtime.planning.pace import FIRST, LEAST, SHRINKAGE, WARM_UP, WARM_U
 TARGET_MS = 1_000
 SETTLED = 40
 """So many batches are for finding the size."""
+REACHABLE = 0.5
+"""Up to this share of the target as fixed cost, batches keep to twice the target and records get 70 % of the time. From
+0.6 on no constant size does both; in between, the estimate would have to be exact."""
 
 
 class Backlog:
@@ -93,7 +96,7 @@ def test_a_backlog_is_read_nearly_as_fast_as_by_the_best_constant_size_and_batch
             backlog.start()
             backlog.run(min(restart_every, SETTLED + 80 - len(backlog.sizes)), noise, scatter, warm_up_ms)
         assert backlog.rate >= 0.7 * backlog.best_rate
-        if backlog.fixed_ms <= 0.4 * TARGET_MS:
+        if backlog.fixed_ms <= REACHABLE * TARGET_MS:
             assert median(backlog.times[SETTLED:]) <= 2 * TARGET_MS
 
 
@@ -152,7 +155,7 @@ def test_changed_costs_are_learned_again(fixed_ms: float, per_record_ms: float) 
     backlog.run(100)
     backlog.forget(SETTLED + 40)
     assert backlog.rate >= 0.7 * backlog.best_rate
-    assert fixed_ms > 400 or median(backlog.times[SETTLED:]) <= 2 * TARGET_MS
+    assert fixed_ms > REACHABLE * TARGET_MS or median(backlog.times[SETTLED:]) <= 2 * TARGET_MS
 
 
 def test_a_limit_that_was_far_too_small_is_left_behind() -> None:

@@ -26,11 +26,11 @@ SHRINKAGE = 16
 """Maximum ratio between a batch and the next one, if it took too long and the reason is unknown."""
 
 _TRIAL_SHARE = 8
-_TRIAL_EVERY = 8
+_TRIAL_EVERY = 12
 """Every how many batches a small one is run. Its duration is nearly the fixed cost, which batches of the usual size do
 not show: a small error in the slope of the line through them is a large one at its start. It takes little time."""
 
-_SURE = 6
+_SURE = 10
 """How many small batches are needed to trust the fixed cost; until then, every second one is small."""
 
 
@@ -39,8 +39,8 @@ class Pace:
     """Estimate the fixed cost of a batch and the cost per record, and derive the size of the next batch.
 
     A batch should take `target_ms`. If the fixed cost is a large part of that, batches take longer, because smaller
-    ones would take nearly as long and process less: up to 1.8 times the target, so that records get at least three
-    quarters of the time, and beyond that where the fixed cost exceeds 0.4 of the target. `most` and `most_bytes` bound
+    ones would take nearly as long and process less: up to 1.9 times the target, so that records get at least 70 % of
+    the time, and beyond that where the fixed cost exceeds half of the target. `most` and `most_bytes` bound
     the size in any case, the latter by the average size of records so far. `limit` is the current estimate, `next` the
     size of the next batch.
     """
@@ -117,11 +117,12 @@ class Pace:
     def _time(self, fixed_ms: float) -> float:
         """How long a batch should take, if one without records took `fixed_ms`.
 
-        Long enough that records get 70 % of the time in spite of errors of the estimate, and less than twice the target
-        where both are possible: up to a fixed cost of about 0.4 of the target.
+        Long enough that records get 70 % of the time, and less than twice the target where both are possible in spite
+        of errors of the estimate: up to a fixed cost of half of the target. From 0.6 on no size achieves both, so
+        between the two the duration rises steeply to where an error of the estimate no longer matters.
         """
         target = self.target_ms
-        return max(target, min(6 * fixed_ms, max(1.8 * target, 10 * fixed_ms - 2.45 * target)))
+        return max(target, min(6 * fixed_ms, max(1.88 * target, 30 * fixed_ms - 14.6 * target)))
 
     def _scaled(self, records: int, batch_ms: int) -> float:
         """Scale the size to the target while all batches have had about the same."""

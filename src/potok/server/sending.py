@@ -62,8 +62,9 @@ class Sending:
             self.holding.give_back(len(piece))
 
     def _hold(self, body: bytes) -> None:
+        """Count what was not counted while the body was encoded."""
         if len(body) > PIECE:
-            self.holding.take(len(body))
+            self.holding.take(max(len(body) - self.holding.size, 0))
 
 
 def connection_of(scope: Scope) -> Connection:

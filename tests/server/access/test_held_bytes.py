@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import socket
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -15,8 +18,10 @@ from websockets.sync.client import connect
 
 from potok.server.access.held_bytes import HeldBytes, Holding
 from potok.server.access.limits import Limits
+from potok.server.answers import STEP, AnswerSize
 from potok.server.errors import Busy
 from potok.server.server import Server
+from potok.sql.budget import NobodyWaits
 from server.over_http2 import Answer, Http2Client
 from statements.playing import Play
 
@@ -199,3 +204,55 @@ def test_rows_that_stream_in_count_until_they_are_inserted(shop: Play) -> None:
         acks = client.post("/inserts-stream", content=rows).text.splitlines()
         assert [json.loads(ack)["status"] for ack in acks] == ["ok"] * 60
         assert server.app.state.site.bodies.total == 0
+
+
+def test_bytes_of_a_request_that_has_ended_cannot_be_taken_by_a_thread_that_still_works_for_it() -> None:
+    held = HeldBytes(100, 100)
+    holding = Holding(held, "one")
+    holding.take(40)
+    holding.close()
+    with pytest.raises(NobodyWaits):
+        holding.take(1)
+    assert (held.total, holding.size) == (0, 0)
+
+
+def test_an_answer_counts_while_it_is_encoded_and_is_stopped_where_all_answers_are_too_large() -> None:
+    held = HeldBytes(3 * MB, 3 * MB)
+    one, other = (AnswerSize(2 * MB, Holding(held, name)) for name in ("one", "other"))
+    piece = bytes(100_000)
+    for _ in range(20):
+        one.add(piece)
+    assert one.size - STEP < held.total <= one.size
+    with pytest.raises(Busy):
+        other.array(itertools.repeat(piece, 20))
+    assert held.total <= 3 * MB
+
+
+@pytest.mark.parametrize("path", ["/sql", "/query", "/query-stream"])
+def test_answers_that_are_encoded_at_the_same_time_share_the_limit(
+    shop: Play, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long the event loop takes to send them: it is kept waiting until all but one are encoded."""
+    shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
+    most, begun, counted = 40 * MB, threading.Barrier(6, timeout=60), list[int]()
+    waited = set[AnswerSize]()
+    add = AnswerSize.add
+
+    def together(size: AnswerSize, data: bytes) -> bytes:
+        if size not in waited:
+            waited.add(size)
+            begun.wait()
+        found = add(size, data)
+        counted.append(size._holding._held.total)
+        return found
+
+    monkeypatch.setattr(AnswerSize, "add", together)
+    name = "ksql" if path == "/query" else "sql"
+    with served(shop, answer_bytes=20 * MB, unsent_bytes=most, workers=6) as (server, client):
+        with ThreadPoolExecutor(6) as callers:
+            asked = [callers.submit(client.post, path, json={name: LARGE}) for _ in range(6)]
+            found = [one.result().status_code for one in asked]
+        assert sorted(set(found)) == [200, 503]
+        assert found.count(200) >= 2
+        assert max(counted) <= most
+        assert server.app.state.site.unsent.total == 0

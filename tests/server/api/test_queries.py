@@ -44,7 +44,8 @@ def test_the_consequences_of_an_error_are_described(client: httpx.Client) -> Non
         for path, operations in paths.items()
         for method, operation in operations.items()
     }
-    assert [key for key, responses in described.items() if "422" in responses] == [("post", "/topics/{name}/records")]
+    appending = {("post", "/topics/{name}/records"), ("post", "/topics/{name}/events")}
+    assert {key for key, responses in described.items() if "422" in responses} == appending
     assert all("application/problem+json" in responses["default"]["content"] for responses in described.values())
     schema = described["post", "/sql"]["400"]["content"]["application/problem+json"]["schema"]
     told = client.post("/sql", json={"sql": "CREATE TYPE t AS INT;\nDROP STREAM ordrs;"}).json()

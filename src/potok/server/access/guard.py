@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 CALLER = "potok.caller"
 BODY = "potok.body"
+ANSWER = "potok.answer"
 OPEN_PATHS = frozenset({"/healthcheck", "/info"})
 """Paths for monitoring, which need no token."""
 
@@ -86,8 +87,8 @@ class Guard:
         remember_stop(scope)
         connection = connection_of(scope)
         scope[BODY] = holding = Holding(self._bodies, connection)
-        sent = Holding(self._unsent, connection)
-        sending = Sending(sent, scope, receive, send if origin is None else _allowing(origin, send))
+        scope[ANSWER] = answer = Holding(self._unsent, connection)
+        sending = Sending(answer, scope, receive, send if origin is None else _allowing(origin, send))
         try:
             if scope["type"] == "http":
                 receiving = _Body(self._limits, holding, receive).receive if is_measured else receive
@@ -97,8 +98,8 @@ class Guard:
         except ClientDisconnect:
             log.debug("a client disconnected before its response was complete")
         finally:
-            sent.give_back()
-            holding.give_back()
+            answer.close()
+            holding.close()
 
     def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
         """Reject requests that a browser sends on behalf of another site; matters where no token is required."""
@@ -165,6 +166,13 @@ def caller_of(scope: Scope) -> Caller:
 def body_of(scope: Scope) -> Holding:
     """Account for a body that its route measures; released at the end."""
     holding = scope[BODY]
+    assert isinstance(holding, Holding)
+    return holding
+
+
+def answer_of(scope: Scope) -> Holding:
+    """Account for a response, from the first encoded bytes until they are sent; released at the end."""
+    holding = scope[ANSWER]
     assert isinstance(holding, Holding)
     return holding
 

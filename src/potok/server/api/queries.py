@@ -11,7 +11,8 @@ import orjson
 from fastapi import APIRouter, Request, Response
 
 from potok.errors import PotokError
-from potok.server.access.guard import caller_of
+from potok.server.access.guard import answer_of, caller_of
+from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import ADMIN, READ
 from potok.server.access.work import allow, properties_of
 from potok.server.answers import AnswerSize
@@ -63,7 +64,8 @@ async def sql(request: Request) -> Response:
     allow(script, caller_of(request.scope))
     _check_ends(script)
     await wait_as_asked(request, lambda: read_by(site.database, script, properties))
-    return await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables))
+    holding = answer_of(request.scope)
+    return await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables, holding))
 
 
 def _check_ends(script: Sequence[ast.Parsed]) -> None:
@@ -74,11 +76,15 @@ def _check_ends(script: Sequence[ast.Parsed]) -> None:
 
 
 def _carry_out(
-    site: Site, script: Sequence[ast.Parsed], properties: Mapping[str, str], variables: Mapping[str, Any]
+    site: Site,
+    script: Sequence[ast.Parsed],
+    properties: Mapping[str, str],
+    variables: Mapping[str, Any],
+    holding: Holding,
 ) -> Response:
     """Encode the whole response, in a thread because it may be large."""
     session, results, written = site.work.session(variables), list[orjson.Fragment](), list[str]()
-    size = AnswerSize(site.limits.answer_bytes)
+    size = AnswerSize(site.limits.answer_bytes, holding)
     for parsed in script:
         try:
             result = site.work.run(session, parsed, properties)

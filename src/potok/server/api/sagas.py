@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 
-from potok.server.access.guard import caller_of
+from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.tokens import READ, WRITE
 from potok.server.answers import AnswerSize
 from potok.server.api.changes import EVENT_ID, EVENTS, FROM, SAME_ID, AnyFeed, sse
@@ -41,7 +41,7 @@ async def instances(
         chosen = known if saga is None else [saga_named(known, saga)]
         pages = [SagaInstances(site.database.broker, one).listed(state, limit) for one in chosen]
         shown = map(dump, merged(pages, limit))
-        listed = AnswerSize(site.limits.answer_bytes).array(shown)
+        listed = AnswerSize(site.limits.answer_bytes, answer_of(request.scope)).array(shown)
         names = dump([{"name": one.name, "query": one.query, "by": one.by, "steps": one.summary} for one in known])
         return Response(b'{"sagas":' + names + b',"instances":' + listed + b"}", media_type="application/json")
 
@@ -64,7 +64,7 @@ async def instances_of(
         found = _opened(site, name).listed(state, limit + 1, after)
         more = len(found) > limit and state is not None
         following = dump(str(found[limit - 1]["id"]) if more else None)
-        listed = AnswerSize(site.limits.answer_bytes).array(map(dump, found[:limit]))
+        listed = AnswerSize(site.limits.answer_bytes, answer_of(request.scope)).array(map(dump, found[:limit]))
         return Response(b'{"instances":' + listed + b',"next":' + following + b"}", media_type="application/json")
 
     return await site.work.answer(work)

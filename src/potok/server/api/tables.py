@@ -10,7 +10,7 @@ from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route
 
 from potok.clock import parse_epoch_ms
-from potok.server.access.guard import caller_of
+from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.tokens import READ
 from potok.server.answers import AnswerSize
 from potok.server.context import Site, site_of
@@ -75,7 +75,8 @@ async def rows(
         raise BadRequest(f"limit exceeds the maximum of {site.limits.rows:,}", hint="request the rest with from")
     await _wait(request, site, name)
     keys, windows = Keys(low, high, prefix), Windows(_ms(at), _ms(window_from), _ms(window_to))
-    return await site.work.answer(lambda: _listed(site, site.reads.in_range(name, keys, windows, limit)))
+    size = _size(request, site)
+    return await site.work.answer(lambda: _listed(size, site.reads.in_range(name, keys, windows, limit)))
 
 
 @router.get(
@@ -100,9 +101,10 @@ async def row(request: Request) -> Response:
     await _wait(request, site, name)
     asked = request.query_params if request.scope["query_string"] else {}
     windows = Windows(_ms(asked.get("at")), _ms(asked.get("from")), _ms(asked.get("to"))) if asked else EVERY
+    size = _size(request, site)
     if site.reads.local_table(name) is not None:
-        return _by_key(site, name, key, windows)
-    return await site.work.answer(lambda: _by_key(site, name, key, windows))
+        return _by_key(site, name, key, windows, size)
+    return await site.work.answer(lambda: _by_key(site, name, key, windows, size))
 
 
 async def _wait(request: Request, site: Site, name: str) -> None:
@@ -110,18 +112,22 @@ async def _wait(request: Request, site: Site, name: str) -> None:
         await wait_as_asked(request, [source_named(site.database.catalog, name, is_table=True).table_of])
 
 
-def _by_key(site: Site, name: str, key: str, windows: Windows) -> Response:
+def _by_key(site: Site, name: str, key: str, windows: Windows, size: AnswerSize) -> Response:
     found = site.reads.by_key(name, key, windows)
     source = source_named(site.database.catalog, name, is_table=True)
     if source.window is not None:
-        return _listed(site, found)
+        return _listed(size, found)
     if not found:
         raise no_row(source)
     return answer(found[0])
 
 
-def _listed(site: Site, rows: Iterable[Mapping[str, Any]]) -> Response:
-    listed = AnswerSize(site.limits.answer_bytes).array(map(dump, rows))
+def _size(request: Request, site: Site) -> AnswerSize:
+    return AnswerSize(site.limits.answer_bytes, answer_of(request.scope))
+
+
+def _listed(size: AnswerSize, rows: Iterable[Mapping[str, Any]]) -> Response:
+    listed = size.array(map(dump, rows))
     return Response(b'{"rows":' + listed + b"}", media_type="application/json")
 
 

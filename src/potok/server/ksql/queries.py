@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from potok.errors import PotokError
-from potok.server.access.guard import caller_of
+from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import READ
 from potok.server.access.work import allow, properties_of
@@ -53,7 +53,7 @@ async def _answer(request: Request, form: RowFormat) -> ASGIApp:
     site, text = site_of(request), ""
 
     def whole(found: Rows) -> Response:
-        size, array = AnswerSize(site.limits.answer_bytes), RowWriter(found.columns).array
+        size, array = AnswerSize(site.limits.answer_bytes, answer_of(request.scope)), RowWriter(found.columns).array
         # ksqlDB names pull queries as well, in the form of /query.
         query_id = f"query_{secrets.token_hex(8)}" if isinstance(form, KsqlRows) else None
         written = form.whole(query_id, found.columns, size.each(map(array, found.rows)))
@@ -140,21 +140,20 @@ async def close_query(request: Request) -> Response:
 async def ws_query(socket: WebSocket) -> None:
     """Execute the request in the parameter `request`; the first message is the schema, every other one a row."""
     await socket.accept()
-    site = site_of(socket)
+    site, holding = site_of(socket), answer_of(socket.scope)
 
     def whole(found: Rows) -> list[str]:
-        size = AnswerSize(site.limits.answer_bytes)
+        size = AnswerSize(site.limits.answer_bytes, holding)
         return [_schema_text(found.columns), *(data.decode() for data in size.each(_messages(found)))]
 
     def part(columns: Sequence[ResultColumn]) -> Write[list[str]]:
         return lambda rows: [data.decode() for data in in_time(_messages(Rows("query", tuple(columns), tuple(rows))))]
 
-    holding = Holding(site.unsent, connection_of(socket.scope))
     try:
         body = json_object(socket.query_params.get("request", ""))
         opened = await open_query(site, socket, body, text_of(body, "ksql", "sql"), whole, part)
         if isinstance(opened, list):
-            holding.take(size_of(opened))
+            holding.take(max(size_of(opened) - holding.size, 0))
     except PotokError as error:
         await socket.close(TRY_AGAIN_LATER if isinstance(error, Busy) else 1003, reason(error))
         return

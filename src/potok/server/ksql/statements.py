@@ -12,7 +12,8 @@ from starlette.routing import Route
 
 from potok.clock import now_ms
 from potok.errors import PotokError
-from potok.server.access.guard import caller_of
+from potok.server.access.guard import answer_of, caller_of
+from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import READ
 from potok.server.access.work import allow, properties_of
 from potok.server.answers import AnswerSize
@@ -49,9 +50,9 @@ async def ksql(request: Request) -> Response:
         script = await site.work.script(text, variables)
         allow(script, caller_of(request.scope))
         _check_endpoint(script)
-        written: list[str] = []
+        written, holding = list[str](), answer_of(request.scope)
         response = await site.work.carry_out(
-            script, lambda: dump(_carry_out(site, script, properties, variables, written))
+            script, lambda: dump(_carry_out(site, script, properties, variables, written, holding))
         )
     except Failed as failed:
         return ksql_response(failed.error, statement=failed.statement, entities=failed.entities)
@@ -79,10 +80,11 @@ def _carry_out(
     properties: Mapping[str, str],
     variables: Mapping[str, Any],
     written: list[str],
+    holding: Holding,
 ) -> list[orjson.Fragment]:
     """Execute the statements; add the positions of inserted rows to `written`."""
     session, entities = site.work.session(variables), list[orjson.Fragment]()
-    size = AnswerSize(site.limits.answer_bytes)
+    size = AnswerSize(site.limits.answer_bytes, holding)
     for parsed in script:
         try:
             result = site.work.run(session, parsed, properties)

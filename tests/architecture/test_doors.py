@@ -22,7 +22,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "confluent_kafka": ("log/kafka/",),
     "urllib3": ("sinks/",),
     "psycopg": ("sinks/postgres", "backends/postgres/", "state/postgres_store", "metadata/postgres"),
-    "redis": ("backends/redis_connection.py",),
+    "redis": ("backends/redis_connection.py", "sinks/redis/writer.py"),
     "cryptography": ("events/personal/encryption", "sources/webhooks/", "sinks/webhooks/signing"),
     "fastapi": WEB,
     "starlette": WEB,

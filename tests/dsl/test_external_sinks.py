@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from potok import StreamsBuilder
-from potok.dsl.external_sinks import UnnamedSink
+from potok.dsl.delivering import UnnamedSink
 from potok.errors import TopologyError
 from potok.runtime.queries.prepare import check_picklable
 from potok.sinks.callable import NotIdempotent

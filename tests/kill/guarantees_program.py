@@ -16,13 +16,14 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 GUARANTEES = ("exactly_once", "at_least_once", "at_most_once")
 
 
-def build(directory: Path, web: str, database: str) -> StreamsBuilder:
+def build(directory: Path, web: str, database: str, cache: str) -> StreamsBuilder:
     builder = StreamsBuilder("shop")
     orders = builder.stream("orders", value="n bigint")
     for guarantee in GUARANTEES:
         orders.to(guarantee, guarantee=guarantee)
         orders.to_files(directory / "files" / guarantee, guarantee=guarantee)
         orders.to_postgres(database, guarantee, guarantee=guarantee)
+        orders.to_redis(cache, prefix=f"{guarantee}:", guarantee=guarantee)
         orders.to_http(f"{web}/{guarantee}", batch=7, guarantee=guarantee, name=f"http-{guarantee}")
     for guarantee in GUARANTEES[1:]:
         orders.to_callable(appending(directory / guarantee), guarantee=guarantee, name=f"call-{guarantee}")
@@ -54,8 +55,8 @@ def replacing(path: Path) -> Any:
 
 
 if __name__ == "__main__":
-    where, web, database = sys.argv[1:]
-    program = build(Path(where), web, database)
+    where, *servers = sys.argv[1:]
+    program = build(Path(where), *servers)
     potok.run(
         program, broker=f"file:{where}/data", until_end=True, max_batch_records=50, target_batch_ms=60_000, shards=1
     )

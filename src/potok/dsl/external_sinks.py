@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from potok.dsl.delivering import Delivering
 from potok.dsl.graph_builder import calling_location
-from potok.dsl.handle import Handle
 from potok.duration import Duration, to_ms
-from potok.errors import Location, TopologyError
+from potok.errors import TopologyError
 from potok.expressions.function import Function, WrongArity
 from potok.sinks.callable import CallableTarget
 from potok.sinks.file_formats import COMPRESSIONS
@@ -17,36 +17,15 @@ from potok.sinks.files import FilesTarget
 from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.sinks.http.http import HttpTarget
 from potok.sinks.postgres.postgres import PostgresTarget
-from potok.sinks.sink_spec import SinkSpec
 from potok.sinks.urls import host_of
 from potok.sinks.webhooks.retry_schedule import RetrySchedule
 from potok.sinks.webhooks.webhooks import WebhookEndpoint, WebhookTarget
-from potok.topology.nodes import Deliver
 
 FileFormat = Literal["parquet", "json"]
 Compression = Literal["zstd", "snappy", "gzip", "none"]
 
 
-class UnnamedSink(TopologyError):
-    """Two sinks whose derived names depend on their order in the program."""
-
-    def __init__(self, derived: str, at: Location | None) -> None:
-        super().__init__(
-            f'a sink needs a name here: "{derived}" would depend on the order of the lines',
-            hint='a sink knows by its name which batches it has: pass one, for example name="orders_to_shop"',
-            at=at,
-        )
-
-
-def guarantee_of(given: str, at: Location | None) -> Guarantee:
-    try:
-        return Guarantee.of(given)
-    except TopologyError as error:
-        error.at = error.at or at
-        raise
-
-
-class ExternalSinks(Handle):
+class ExternalSinks(Delivering):
     """The methods that deliver records outside the log. Each ends a stream."""
 
     def to_files(
@@ -221,12 +200,3 @@ class ExternalSinks(Handle):
             hint = "write lambda records: ... or lambda records, batch: ..."
             raise TopologyError(error.message, hint=hint, at=error.at or at) from error
         self._deliver(CallableTarget(chosen), chosen.name.split(".")[-1].strip("<>"), guarantee, name)
-
-    def _deliver(self, target: SinkSpec, destination: str, guarantee: GuaranteeName, name: str | None) -> None:
-        at = calling_location()
-        promised = guarantee_of(guarantee, at)
-        derived = f"{self._node.name}.{target.verb}.{destination}"
-        step = self._graph.step_name(name, derived)
-        if not name and promised is Guarantee.EXACTLY_ONCE and self._graph.is_counted(step):
-            raise UnnamedSink(derived, at)
-        self._graph.add(Deliver(step, at, self._node, target, promised))

@@ -10,6 +10,7 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Declared, K, R, V
 from potok.dsl.joins.table_joins import TableJoining
 from potok.dsl.serdes import schema_of
+from potok.dsl.server_sinks import MaintainedSinks
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function
@@ -23,17 +24,26 @@ def until_window_closes() -> None:
     """Ask `Table.suppress` to emit final results only, as in Kafka Streams: `table.suppress(until_window_closes)`."""
 
 
-class Table(TableJoining[K, V]):
+class Table(TableJoining[K, V], MaintainedSinks):
     """One value of type V per key of type K, or per key and window. It can be read by its name."""
 
     _elsewhere = {
         **dict.fromkeys(AGGREGATES, "group its rows first: .group_by(...)"),
-        **dict.fromkeys(("to", "through"), "make a stream of its changes first: .to_stream()"),
+        **dict.fromkeys(
+            ("to", "through", "to_files", "to_postgres", "to_http", "to_webhook", "to_redis"),
+            "make a stream of its changes first: .to_stream()",
+        ),
     }
 
     @property
     def name(self) -> str:
         return self._node.name
+
+    def _records_for(self, step: str) -> Node:
+        """A sink gets the changes of the table."""
+        changes = ToStream(f"{step}.changes", calling_location(), self._node, False)
+        self._graph.add(changes)
+        return changes
 
     def _add(self, node: Node) -> Table[Any, Any]:
         self._graph.add(node)

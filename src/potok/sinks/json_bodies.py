@@ -13,10 +13,10 @@ from potok.sinks.sink_spec import NO_VALUE, Failures, Rows
 
 def json_bodies(rows: Rows, *, with_key: bool) -> Encoded:
     """Return one document per record, and the errors of those that have none."""
-    values = _json(rows.value)
+    values = json_documents(rows.value)
     if not with_key:
         return Encoded(values.values, {**null_values(values.values), **values.errors})
-    keys = _json(rows.key)
+    keys = json_documents(rows.key)
     texts = pc.binary_join_element_wise(
         b'{"key":',
         keys.values.fill_null(b"null"),
@@ -39,6 +39,7 @@ def null_values(column: Column) -> Failures:
     return dict.fromkeys(pc.indices_nonzero(column.is_null()).to_pylist(), NO_VALUE)
 
 
-def _json(column: Column) -> Encoded:
+def json_documents(column: Column) -> Encoded:
+    """Return each item as a JSON document, null for null."""
     schema = None if isinstance(column, list) else declared_schema(column.type)
     return format_named("json").encode(column, schema)

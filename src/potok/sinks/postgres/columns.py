@@ -13,6 +13,7 @@ from potok.errors import TopologyError
 from potok.records.formats.format import Column, Encoded
 from potok.records.formats.json.encode import encode_typed
 from potok.records.formats.registry import format_named
+from potok.sinks.key_texts import key_texts
 from potok.sinks.sink_spec import Failures, Types
 
 THERE = "potok_there"
@@ -121,26 +122,6 @@ def column_texts(column: TableColumn, whole: Column) -> Encoded:
         hexes = [None if item is None else f"\\x{item.hex()}" for item in found.to_pylist()]
         return Encoded(pa.array(hexes, pa.string()))
     return Encoded(found.cast(pa.string()))
-
-
-def key_texts(keys: list[Any]) -> Encoded:
-    """Convert dynamic keys to text, as in a topic: strings unchanged, anything else as JSON."""
-    encoded = format_named("json").encode([None if type(key) is str else key for key in keys], None)
-    texts = encoded.values.cast(pa.string()).to_pylist()
-    mixed = [key if type(key) is str else text for key, text in zip(keys, texts, strict=True)]
-    errors = dict(encoded.errors)
-    for row, text in enumerate(mixed):
-        if text is not None and not _is_text(text):
-            errors[row], mixed[row] = "the key is not text that can be written", None
-    return Encoded(pa.array(mixed, pa.string()), errors)
-
-
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def null_keys(columns: Sequence[tuple[TableColumn, pa.Array]]) -> Failures:

@@ -1,0 +1,46 @@
+"""What every method that delivers outside the log does: check the guarantee, name the step, add the node."""
+
+from __future__ import annotations
+
+from potok.dsl.graph_builder import calling_location
+from potok.dsl.handle import Handle
+from potok.errors import Location, TopologyError
+from potok.sinks.guarantee import Guarantee, GuaranteeName
+from potok.sinks.sink_spec import SinkSpec
+from potok.topology.nodes import Deliver, Node
+
+
+class UnnamedSink(TopologyError):
+    """Two sinks whose derived names depend on their order in the program."""
+
+    def __init__(self, derived: str, at: Location | None) -> None:
+        super().__init__(
+            f'a sink needs a name here: "{derived}" would depend on the order of the lines',
+            hint='a sink knows by its name which batches it has: pass one, for example name="orders_to_shop"',
+            at=at,
+        )
+
+
+def guarantee_of(given: str, at: Location | None) -> Guarantee:
+    try:
+        return Guarantee.of(given)
+    except TopologyError as error:
+        error.at = error.at or at
+        raise
+
+
+class Delivering(Handle):
+    """A handle whose records can leave the log."""
+
+    def _deliver(self, target: SinkSpec, destination: str, guarantee: GuaranteeName, name: str | None) -> None:
+        at = calling_location()
+        promised = guarantee_of(guarantee, at)
+        derived = f"{self._node.name}.{target.verb}.{destination}"
+        step = self._graph.step_name(name, derived)
+        if not name and promised is Guarantee.EXACTLY_ONCE and self._graph.is_counted(step):
+            raise UnnamedSink(derived, at)
+        self._graph.add(Deliver(step, at, self._records_for(step), target, promised))
+
+    def _records_for(self, step: str) -> Node:
+        """Return the node whose records a step delivers."""
+        return self._node

@@ -105,9 +105,9 @@ class Settings:
     `security.protocol`."""
 
     def __repr__(self) -> str:
-        return f"Settings({', '.join(f'{name}={text!r}' for name, text in self.shown().items())})"
+        return f"Settings({', '.join(f'{name}={text!r}' for name, text in self.printable().items())})"
 
-    def shown(self) -> dict[str, str]:
+    def printable(self) -> dict[str, str]:
         """Return all settings as text, by name, without secrets."""
         found: dict[str, str] = {}
         for known in fields(self):
@@ -137,7 +137,7 @@ class Settings:
         environ: Mapping[str, str] | None = None,
         **explicit: object,
     ) -> tuple[Settings, dict[str, str]]:
-        """Return the settings in force, and the origin of each that is not at its default, by the names of `shown`.
+        """Return the settings in force, and the origin of each that is not at its default, by the names of `printable`.
 
         An unknown variable of the environment is logged and ignored: other programs may have set it.
         """
@@ -221,7 +221,7 @@ def settings_file(directory: str | Path = ".") -> Path | None:
 
 
 def public_name(name: str, text: str) -> tuple[str, str]:
-    """A setting of `Settings.shown` as a user writes it: `idle_after_ms` of 30000 is `idle_after` of "30s"."""
+    """A setting of `Settings.printable` as a user writes it: `idle_after_ms` of 30000 is `idle_after` of "30s"."""
     if name not in _DURATIONS.values():
         return name, text
     return name.removesuffix("_ms"), show_ms(int(text)) if int(text) else "0"

@@ -38,10 +38,10 @@ class Members:
         self.refused: set[str] = set()
         self.tried = 0
 
-    def add(self, topology: Topology, *, begin: str, paused: bool) -> None:
+    def add(self, topology: Topology, *, start: str, paused: bool) -> None:
         if topology.name in self.refused:
             raise Refuses(f"{topology.name} does not fit")
-        self.began.append((topology.name, begin))
+        self.began.append((topology.name, start))
         self.states[topology.name] = "PAUSED" if paused else "RUNNING"
 
     def remove(self, name: str) -> None:
@@ -81,10 +81,10 @@ def runner(members: Members) -> Runner:
 
 
 def test_members_follow_what_is_wanted(runner: Runner, members: Members) -> None:
-    runner.settle({"a": wanted("a"), "b": wanted("b", begin="latest", paused=True)})
+    runner.settle({"a": wanted("a"), "b": wanted("b", start="latest", paused=True)})
     assert members.states == {"a": "RUNNING", "b": "PAUSED"}
     assert members.began == [("a", "earliest"), ("b", "latest")]
-    runner.settle({"b": wanted("b", begin="latest")})
+    runner.settle({"b": wanted("b", start="latest")})
     assert members.states == {"b": "RUNNING"}
     runner.settle({"b": wanted("b", sequence=7)})
     assert members.began[-1] == ("b", "earliest")

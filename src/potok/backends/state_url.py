@@ -62,8 +62,8 @@ class StoreNotWritable(StateError):
 
     passing = True
 
-    def __init__(self, place: str, cause: str, hint: str) -> None:
-        super().__init__(f"the state at {place} cannot be written: {cause}", hint=hint)
+    def __init__(self, location: str, cause: str, hint: str) -> None:
+        super().__init__(f"the state at {location} cannot be written: {cause}", hint=hint)
 
 
 class StoreNotReady(StateError):
@@ -71,8 +71,8 @@ class StoreNotReady(StateError):
 
     passing = True
 
-    def __init__(self, place: str, cause: str, hint: str) -> None:
-        super().__init__(f"the state at {place} cannot be used for the time being: {cause}", hint=hint)
+    def __init__(self, location: str, cause: str, hint: str) -> None:
+        super().__init__(f"the state at {location} cannot be used for the time being: {cause}", hint=hint)
 
 
 @dataclass(frozen=True, slots=True)

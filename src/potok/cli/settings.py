@@ -22,7 +22,7 @@ def settings(context: typer.Context, broker: Broker = None, as_json: Json = Fals
     path = settings_file()
     chosen, origins = Settings.with_origins(broker=broker_given(context, broker))
     rows = []
-    for shown, text in chosen.shown().items():
+    for shown, text in chosen.printable().items():
         name, value = public_name(shown, text)
         origin = origins.get(shown, DEFAULT)
         if origin == "the environment":

@@ -53,7 +53,7 @@ class TopicCheck:
         headers, offsets = batch.column("headers"), batch.column("offset").to_pylist()
         listed = [None] * len(offsets) if headers.null_count == len(offsets) else headers.to_pylist()
         for value, own, offset in zip(batch.column("value").to_pylist(), listed, offsets, strict=True):
-            place = (partition, offset)
+            position = (partition, offset)
             try:
                 event = read_record(value, own, self._envelope)
                 kind = event.type, event.version
@@ -61,12 +61,12 @@ class TopicCheck:
                 reason = str(error)
                 if reason not in self.bad and len(self.bad) >= MOST_REASONS:
                     reason = ""
-                self.bad[reason] = _counted(self.bad.get(reason), place)
+                self.bad[reason] = _counted(self.bad.get(reason), position)
                 continue
             if kind in self._kinds or len(self._kinds) < MOST_KINDS:
-                self._kinds[kind] = _counted(self._kinds.get(kind), place)
+                self._kinds[kind] = _counted(self._kinds.get(kind), position)
             else:
-                self.more = _counted(self.more, place)
+                self.more = _counted(self.more, position)
         self.records += batch.num_rows
 
     def kinds(self, types: EventTypes | None) -> Iterator[Kind]:
@@ -88,10 +88,10 @@ class TopicCheck:
         return {name: _missing(versions) for name, versions in sorted(found.items()) if _missing(versions)}
 
 
-def _counted(found: Found | None, place: tuple[int, int]) -> Found:
+def _counted(found: Found | None, position: tuple[int, int]) -> Found:
     if found is None:
-        return Found(1, place, place)
-    found.records, found.last = found.records + 1, place
+        return Found(1, position, position)
+    found.records, found.last = found.records + 1, position
     return found
 
 

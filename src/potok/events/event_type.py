@@ -114,16 +114,16 @@ def upcast(name: str, *, from_version: int) -> Callable[[F], F]:
 
     def keep(function: F) -> F:
         known = _upcasters.get((name, from_version))
-        if known is not None and _place(known.callable) != _place(function):
+        if known is not None and _source_line(known.callable) != _source_line(function):
             text = f'event type "{name}" has two upcasts from version {from_version}'
-            raise TopologyError(text, hint=f"remove {_place(known.callable)} or {_place(function)}")
+            raise TopologyError(text, hint=f"remove {_source_line(known.callable)} or {_source_line(function)}")
         _upcasters[name, from_version] = Function.of(function, (1,))
         return function
 
     return keep
 
 
-def _place(function: Any) -> str:
+def _source_line(function: Any) -> str:
     return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', repr(function))}"
 
 

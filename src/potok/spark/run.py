@@ -40,7 +40,7 @@ def start(
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
     topology = topology_of(program)
     log = open_broker(chosen.broker, chosen)
-    prepared = prepare(topology, log, chosen, begin=start_positions(log, topology, start))
+    prepared = prepare(topology, log, chosen, start=start_positions(log, topology, start))
     try:
         read, written = prepared.plan.topology.source_topics, prepared.plan.topology.sink_topics
         target, own = log.end_offsets_of(read) if until_end else None, frozenset(read).intersection(written)

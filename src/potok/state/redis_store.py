@@ -174,12 +174,12 @@ def _stamp(attempt: Attempt) -> str:
     return f"{attempt.epoch:010d}{attempt.batch:020d}"
 
 
-def _attempt(stamp: bytes, place: str) -> Attempt:
+def _attempt(stamp: bytes, location: str) -> Attempt:
     try:
         return Attempt(int(stamp[:10]), int(stamp[10:]))
     except ValueError as error:
         hint = "another program writes to this database: give Potok one of its own, and restore the state from a backup"
-        raise StateError(f"the number of the last attempt at {place} is not written by Potok", hint=hint) from error
+        raise StateError(f"the number of the last attempt at {location} is not written by Potok", hint=hint) from error
 
 
 def _removed(removals: Removals) -> Iterator[Command]:

@@ -62,20 +62,20 @@ class DryRun:
             checked(self._state.catalog, statement.query, Properties.of(self._properties))
         elif isinstance(statement, ast.SetProperty):
             set_property(self._properties, statement)
-        elif self._stands(statement):
+        elif self._exists_already(statement):
             self._repeated |= _made_by(statement)
         elif command_id_of(statement):
             self._state = self._database.preview(parsed, self._properties, self._state)
         if isinstance(statement, ast.AlterSource):
             self._added |= {(statement.name, column.name) for column in statement.columns}
 
-    def _stands(self, statement: ast.Statement) -> bool:
+    def _exists_already(self, statement: ast.Statement) -> bool:
         """Return whether a statement matches the catalog and the script has not changed what it names."""
         match statement:
             case ast.CreateSource(name=name) | ast.CreateAs(name=name):
                 source = self._state.catalog.sources.get(name)
                 there = source is not None and source is self._there.catalog.sources.get(name)
-                return there and name not in self._repeated and _says(source.statement if source else "", statement)
+                return there and name not in self._repeated and _declares(source.statement if source else "", statement)
             case ast.CreateType(name=name):
                 types = self._state.catalog.types
                 there = name in types and types[name] is self._there.catalog.types.get(name)
@@ -98,7 +98,7 @@ class DryRun:
     def _runs(self, query_id: str, statement: ast.InsertSelect) -> bool:
         query = self._state.queries.get(query_id)
         there = query is not None and query is self._there.queries.get(query_id)
-        return there and _says(query.text if query else "", statement)
+        return there and _declares(query.text if query else "", statement)
 
     def _follows(self, statement: ast.Statement, error: SqlError) -> bool:
         """Return whether an error may be a consequence of a failed statement. If the name existed before the script,
@@ -110,7 +110,7 @@ class DryRun:
         )
 
 
-def _says(text: str, statement: ast.Statement) -> bool:
+def _declares(text: str, statement: ast.Statement) -> bool:
     """Return whether a text is that statement, apart from white space."""
     return bool(text) and [show_statement(parsed.statement) for parsed in parsed_script(text)] == [
         show_statement(statement)

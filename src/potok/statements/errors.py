@@ -31,9 +31,9 @@ class NotYetRemoved(QueryError):
 class ServedElsewhere(QueryError):
     """A second process would run the queries of the same catalog."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, location: str) -> None:
         super().__init__(
-            f"another process already runs the queries of {place}",
+            f"another process already runs the queries of {location}",
             hint="use that one: potok sql --server URL; or stop it first, or name another log with --broker",
         )
 
@@ -65,7 +65,7 @@ class UnknownQuery(Refused):
         left: The stream or table of this query, if the query was terminated.
     """
 
-    def __init__(self, query_id: str, known: Sequence[str], place: SourceLocation | None, *, left: str = "") -> None:
+    def __init__(self, query_id: str, known: Sequence[str], location: SourceLocation | None, *, left: str = "") -> None:
         if left:
             hint = f"it was terminated; CREATE OR REPLACE {quoted(left)} resumes it"
         elif near := _near(query_id, known):
@@ -73,7 +73,7 @@ class UnknownQuery(Refused):
         else:
             more = f" and {len(known) - FEW} more: SHOW QUERIES" if len(known) > FEW else ""
             hint = f"the queries are {', '.join(known[:FEW])}{more}" if known else "there are no queries"
-        super().__init__(f"there is no query {quoted(query_id)}", hint=hint, location=place)
+        super().__init__(f"there is no query {quoted(query_id)}", hint=hint, location=location)
 
 
 _OF_SOURCE = re.compile(r"(?:CSAS|CTAS|CST)_(.+?)(?:_[0-9]+)?")

@@ -129,7 +129,7 @@ class Runner:
             return
         try:
             self._check(wanted)
-            self.shared.add(wanted.topology, begin=_beginning(wanted), paused=wanted.paused)
+            self.shared.add(wanted.topology, start=_beginning(wanted), paused=wanted.paused)
         except PotokError as error:
             self._refused[name] = str(error)
             log.warning("query %s cannot start: %s", name, error)
@@ -148,4 +148,4 @@ class Runner:
 
 
 def _beginning(wanted: Wanted) -> Literal["earliest", "latest"]:
-    return "latest" if wanted.begin.lower() == "latest" else "earliest"
+    return "latest" if wanted.start.lower() == "latest" else "earliest"

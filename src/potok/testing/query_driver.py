@@ -85,8 +85,8 @@ class QueryDriver:
         self._statements = self._beside(program)
 
     def _begin(self) -> None:
-        begin = start_positions(self.broker, self._topology, self._from)
-        self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, begin=begin)
+        start = start_positions(self.broker, self._topology, self._from)
+        self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, start=start)
         found = self._prepared
         parts = found.plan, found.ledger, found.directory, found.metrics, found.state
         self._runner = BatchRunner(self._executor, self.broker, *parts)

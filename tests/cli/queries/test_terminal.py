@@ -17,7 +17,7 @@ from potok.cli.queries.panel import Screen
 
 snapshot = {"query": "shop", "state": "running", "at": 1, "uptime_ms": 1000, "idle": True}
 screen = Screen()
-with screen.shown():
+with screen.live():
     with screen.starting():
         print("printed at the start")
     with screen.running():

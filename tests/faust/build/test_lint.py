@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import potok.faust as faust
-from potok.faust.build.lint import unseen_changes
+from potok.faust.build.lint import lost_changes
 
 COUNT = 0
 SEEN: list[int] = []
@@ -69,7 +69,7 @@ async def hides(stream: Any) -> None:
 
 def _told(function: Any, **options: Any) -> list[str]:
     app = faust.App("app")
-    return unseen_changes(app.agent("topic", name="work", **options)(function))
+    return lost_changes(app.agent("topic", name="work", **options)(function))
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_tables_are_no_variables() -> None:
             table[value] += 1
             table.pop(value)
 
-    assert unseen_changes(work) == []
+    assert lost_changes(work) == []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from potok.operators.windows.expiry import NEVER
-from potok.operators.windows.window_assigners import Event, in_time_order, windower_of
+from potok.operators.windows.window_assigners import Event, in_time_order, window_assigner_of
 from potok.topology.nodes.windows import Session, Sliding
 
 Times = tuple[int, int, list[int]]
@@ -22,7 +22,7 @@ def event(time: int, text: str = "", *, reach: int | None = None, offset: int = 
 
 
 def frames(window: Session | Sliding, events: list[Event], closed_at: int = NEVER) -> list[Times]:
-    found = windower_of(window).frames(in_time_order(events), closed_at)
+    found = window_assigner_of(window).frames(in_time_order(events), closed_at)
     return [(frame.start, frame.end, [event.time for event in frame.events]) for frame in found]
 
 

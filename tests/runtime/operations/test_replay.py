@@ -40,7 +40,7 @@ def test_a_replay_ignores_the_start_of_an_earlier_one_that_ran_no_batch(
     topology: Topology, broker: EmbeddedBroker, tmp_path: Path
 ) -> None:
     settings = Settings(broker=str(tmp_path))
-    prepare(with_prefix(topology, "again-"), broker, settings, begin={"texts": {0: 4}}).release()
+    prepare(with_prefix(topology, "again-"), broker, settings, start={"texts": {0: 4}}).release()
     before = read_entry(broker, "again-words")
     with pytest.raises(ReplayExists, match="again-words"):
         start_replay(topology, broker, 0, 9_000, "again-", settings, started)

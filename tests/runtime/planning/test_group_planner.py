@@ -49,7 +49,7 @@ def test_the_ends_of_topics_are_read_once_for_all_queries(shared: ByHand, monkey
 
 def test_a_query_that_is_far_behind_leaves_room_for_the_others(shared: ByHand) -> None:
     send(shared.broker, 9_000)
-    shared.add(counting("abreast"), begin="latest")
+    shared.add(counting("abreast"), start="latest")
     shared.add(counting("behind"))
     send(shared.broker, 100)
     pace = shared._queries["behind"].runner.pace

@@ -49,7 +49,7 @@ def test_a_member_that_begins_with_the_latest_records_reads_its_tables_from_the_
     builder = StreamsBuilder("joined")
     names = builder.table("users", value="user string, amount bigint", name="names")
     builder.stream("orders", value="user string, amount bigint").join(names, lambda order, user: order).to("joined-out")
-    shared.add(builder, begin="latest")
+    shared.add(builder, start="latest")
     shared.settle()
     assert len(shared.tables("joined")["names"].all()) == 10
     assert read_outputs(shared.broker, "joined-out") == []

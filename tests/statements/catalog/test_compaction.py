@@ -45,7 +45,7 @@ def left(directory: Path) -> list[str]:
 def as_data(catalog_state: CatalogState) -> tuple[Any, ...]:
     """Books that can be compared: in their order, with topologies as shapes."""
     queries = [
-        (q.query_id, q.text, q.kind, q.source, q.begin, q.paused, q.sequence, q.broken)
+        (q.query_id, q.text, q.kind, q.source, q.start, q.paused, q.sequence, q.broken)
         + (shape_of(q.topology, infer(q.topology)),)
         for q in catalog_state.queries.values()
     ]

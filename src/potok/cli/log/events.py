@@ -45,20 +45,24 @@ def check(
     gaps = found.gaps()
     if as_json:
         for kind in kinds:
-            print_json({"type": kind.type, "version": kind.version, **_places(kind.found)} | _reading(kind, types))
+            print_json(
+                {"type": kind.type, "version": kind.version, **_position_range(kind.found)} | _reading(kind, types)
+            )
         for name, versions in gaps.items():
             print_json({"type": name, "missing_versions": versions})
         for reason, bad in found.bad.items():
-            print_json({"not_an_event": reason or "other reasons", **_places(bad)})
+            print_json({"not_an_event": reason or "other reasons", **_position_range(bad)})
     else:
         if kinds:
-            rows = [(k.type, k.version, k.found.records, _place(k.found.first), k.problem or k.path) for k in kinds]
+            rows = [
+                (k.type, k.version, k.found.records, _show_position(k.found.first), k.problem or k.path) for k in kinds
+            ]
             heading = ["type", "version", "records", "first at", "read by the program" if types else ""]
             print_table(heading if types else heading[:4], rows if types else [row[:4] for row in rows])
         for name, versions in gaps.items():
             note(f'"{name}" has no events of version {", ".join(map(str, versions))}')
         for reason, bad in found.bad.items():
-            first = f"{counted(bad.records, 'record')}, the first at {_place(bad.first)}"
+            first = f"{counted(bad.records, 'record')}, the first at {_show_position(bad.first)}"
             warn(f"{first}: {reason or 'not events, for other reasons'}")
         note(f"{counted(found.records, 'record')} checked")
     if found.more is not None:
@@ -95,13 +99,13 @@ def _types_read(program: str, topic: str) -> EventTypes:
     return found
 
 
-def _places(found: Found) -> dict[str, Any]:
-    return {"records": found.records, "first": _place(found.first), "last": _place(found.last)}
+def _position_range(found: Found) -> dict[str, Any]:
+    return {"records": found.records, "first": _show_position(found.first), "last": _show_position(found.last)}
 
 
-def _place(place: tuple[int, int]) -> str:
+def _show_position(position: tuple[int, int]) -> str:
     """Render a position as `partition@offset`."""
-    return f"{place[0]}@{place[1]}"
+    return f"{position[0]}@{position[1]}"
 
 
 def _reading(kind: Any, types: EventTypes | None) -> dict[str, str]:

@@ -43,7 +43,7 @@ def up(
         return
     if port not in (0, status.port):
         note(f"Kafka runs already, on port {status.port}; stop it first: potok kafka down")
-    note(f"Kafka {status.version} is up at {status.url} (process {status.pid}, log {_shown(server.files.log)})")
+    note(f"Kafka {status.version} is up at {status.url} (process {status.pid}, log {_short_path(server.files.log)})")
     note(f"use it: export POTOK_BROKER={status.url}")
 
 
@@ -55,7 +55,7 @@ def down(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_js
     if as_json:
         print_json(_summary(server.status(), server) | {"was_up": was_up})
     else:
-        note(f"Kafka in {_shown(directory)} {'is stopped' if was_up else 'was not running'}")
+        note(f"Kafka in {_short_path(directory)} {'is stopped' if was_up else 'was not running'}")
 
 
 @app.command()
@@ -63,16 +63,18 @@ def status(context: typer.Context, directory: Directory = DEFAULT_DIRECTORY, as_
     """Show whether Kafka runs, and where. Exits with 1 if it does not run or is not ready."""
     server = _server(context, directory)
     found = server.status()
-    ready = server.answers()
+    ready = server.accepts_connections()
     if as_json:
         print_json(_summary(found, server, ready=ready))
     elif found.is_up and not ready:
-        process = f"process {found.pid}, log {_shown(server.files.log)}"
+        process = f"process {found.pid}, log {_short_path(server.files.log)}"
         typer.echo(f"starting at {found.url} ({process}); potok kafka up waits for it, potok kafka down stops it")
     elif found.is_up:
-        typer.echo(f"up at {found.url} (Kafka {found.version}, process {found.pid}, log {_shown(server.files.log)})")
+        typer.echo(
+            f"up at {found.url} (Kafka {found.version}, process {found.pid}, log {_short_path(server.files.log)})"
+        )
     else:
-        typer.echo(f"no Kafka runs in {_shown(directory)}; start it: potok kafka up")
+        typer.echo(f"no Kafka runs in {_short_path(directory)}; start it: potok kafka up")
     if not ready:
         raise typer.Exit(1)
 
@@ -101,8 +103,8 @@ def _summary(found: ServerStatus, server: KafkaServer, *, ready: bool = True) ->
 def _progress() -> Iterator[Callable[[str], None]]:
     """Show progress: on a terminal as one line that changes, otherwise as every tenth of similar lines."""
     if sys.stderr.isatty():
-        with console(stderr=True).status("") as shown:
-            yield shown.update
+        with console(stderr=True).status("") as line:
+            yield line.update
         return
     seen: dict[str, int] = {}
 
@@ -115,7 +117,7 @@ def _progress() -> Iterator[Callable[[str], None]]:
     yield report
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     """Render a path, relative if it is below the working directory."""
     with contextlib.suppress(ValueError):
         return str(path.resolve().relative_to(Path.cwd()))

@@ -69,10 +69,10 @@ class AppServices:
     def start(self, query: Query, *, until_end: bool) -> Query:
         """Start what needs the running query."""
         if self.app is not None:
-            from potok.faust.services.running import warn_of_unseen
+            from potok.faust.services.running import warn_of_lost_changes
             from potok.faust.services.services import Services
 
-            warn_of_unseen(self.app)
+            warn_of_lost_changes(self.app)
             self._stack.enter_context(self.app.statements.at_work(until_end=until_end))
             self._stack.enter_context(Services(self.app, self.app.timed))
         return query

@@ -41,7 +41,7 @@ class Display(Protocol):
     def changes(self, query: str, changes: Sequence[Change]) -> None: ...
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def live(self) -> Iterator[None]:
         """Own the terminal while the query starts and runs."""
         ...
 
@@ -62,7 +62,7 @@ class Lines:
     """Print a line every few seconds if something has changed."""
 
     def __init__(self) -> None:
-        self._shown: tuple[int, int] = (0, -1)
+        self._last_report: tuple[int, int] = (0, -1)
 
     def changes(self, query: str, changes: Sequence[Change]) -> None:
         if changes:
@@ -70,7 +70,7 @@ class Lines:
             print_changes(changes)
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def live(self) -> Iterator[None]:
         yield
 
     @contextmanager
@@ -84,8 +84,8 @@ class Lines:
         yield
 
     def update(self, snapshot: Snapshot) -> None:
-        if _is_due(snapshot, self._shown, LINE_EVERY_MS):
-            self._shown = (snapshot["at"], snapshot["batch"])
+        if _is_due(snapshot, self._last_report, LINE_EVERY_MS):
+            self._last_report = (snapshot["at"], snapshot["batch"])
             print(as_line(snapshot), flush=True)
 
     def end(self, summary: Mapping[str, Any]) -> None:
@@ -104,8 +104,8 @@ class Objects(Lines):
         yield
 
     def update(self, snapshot: Snapshot) -> None:
-        if _is_due(snapshot, self._shown, OBJECT_EVERY_MS):
-            self._shown = (snapshot["at"], snapshot["batch"])
+        if _is_due(snapshot, self._last_report, OBJECT_EVERY_MS):
+            self._last_report = (snapshot["at"], snapshot["batch"])
             self._print("progress", {name: snapshot[name] for name in snapshot if name not in _LEFT_OUT})
 
     def end(self, summary: Mapping[str, Any]) -> None:
@@ -126,7 +126,7 @@ class Screen(Lines):
         self._captured: CapturedOutput | None = None
 
     @contextmanager
-    def shown(self) -> Iterator[None]:
+    def live(self) -> Iterator[None]:
         with terminal_stream() as terminal, silent_keys():
             # Rich takes the size from the standard streams; with stdin redirected, none of them is the terminal.
             size = None if sys.stdin and sys.stdin.isatty() else os.get_terminal_size(terminal.fileno())
@@ -210,22 +210,22 @@ def _reasons(snapshot: Snapshot) -> str:
 
 
 def as_line(snapshot: Snapshot) -> str:
-    letters = counted(snapshot["dead_letters"], "dead letter")
+    dead_letters = counted(snapshot["dead_letters"], "dead letter")
     return (
         f"batch {snapshot['batch']}: in {snapshot['total_in']:,} ({show_rate(snapshot['rate_in'])}), "
         f"out {snapshot['total_out']:,} ({show_rate(snapshot['rate_out'])}), "
         f"lag {snapshot['lag']:,}, {snapshot['batch_ms']:,} ms, state {show_bytes(snapshot['state_bytes'])}, "
-        + (f"{letters} ({_reasons(snapshot)})" if snapshot["dead_letters"] else letters)
+        + (f"{dead_letters} ({_reasons(snapshot)})" if snapshot["dead_letters"] else dead_letters)
     )
 
 
 def summary_text(summary: Mapping[str, Any]) -> str:
-    letters = summary["dead_letters_by_reason"]
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(letters.items()))
+    dead_letters = summary["dead_letters_by_reason"]
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(dead_letters.items()))
     return (
         f'query "{summary["query"]}" {summary["state"]} after {show_time(summary["uptime_ms"])}: '
         f"{counted(summary['records_in'], 'record')} in, {summary['records_out']:,} out, "
-        f"{counted(summary['batches'], 'batch', 'batches')}, {counted(sum(letters.values()), 'dead letter')}"
+        f"{counted(summary['batches'], 'batch', 'batches')}, {counted(sum(dead_letters.values()), 'dead letter')}"
         + (f" ({reasons})" if reasons else "")
     )
 
@@ -243,5 +243,5 @@ def show_time(ms: int) -> str:
     return f"{minutes // 60}:{minutes % 60:02}:{seconds:02}"
 
 
-def _is_due(snapshot: Snapshot, shown: tuple[int, int], every_ms: int) -> bool:
-    return bool(snapshot.get("batch")) and snapshot["batch"] != shown[1] and snapshot["at"] - shown[0] >= every_ms
+def _is_due(snapshot: Snapshot, last: tuple[int, int], every_ms: int) -> bool:
+    return bool(snapshot.get("batch")) and snapshot["batch"] != last[1] and snapshot["at"] - last[0] >= every_ms

@@ -7,7 +7,7 @@ import typer
 from potok.cli.options import Broker, Json, command_app, opened_log, settings_of
 from potok.cli.output import note, print_json
 from potok.cli.queries.program import Program, load_topology
-from potok.cli.queries.running import display_of, run_shown
+from potok.cli.queries.running import display_of, run_with_display
 
 app = command_app()
 
@@ -25,7 +25,7 @@ def promote(context: typer.Context, program: Program, broker: Broker = None, as_
 
     with opened_log(context, broker) as log:
         settings = settings_of(context, broker)
-        run_shown(
+        run_with_display(
             log,
             shadow_of(topology).name,
             display_of(as_json=as_json),

@@ -12,7 +12,7 @@ import typer
 from potok.cli.options import Broker, Json, command_app, opened_log, settings_of
 from potok.cli.output import note, print_json
 from potok.cli.queries.program import Program, load_topology
-from potok.cli.queries.running import Interruption, display_of, run_shown
+from potok.cli.queries.running import Interruption, display_of, run_with_display
 
 if TYPE_CHECKING:
     from potok.runtime.operations.rebuild import RebuildProgress
@@ -56,7 +56,7 @@ def rebuild(
             raise typer.Exit(130)
         if then_run:
             display = display_of(as_json=as_json)
-            run_shown(log, topology.name, display, lambda: start(topology, broker=settings.broker))
+            run_with_display(log, topology.name, display, lambda: start(topology, broker=settings.broker))
 
 
 class _Lines:

@@ -10,7 +10,7 @@ from potok.cli.log.timestamps import parse_instant
 from potok.cli.options import Broker, Json, command_app, opened_log, settings_of
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_topology
-from potok.cli.queries.running import display_of, run_shown
+from potok.cli.queries.running import display_of, run_with_display
 
 app = command_app()
 
@@ -39,6 +39,8 @@ def replay(
     settings = settings_of(context, broker)
     with opened_log(context, broker) as log:
         display = display_of(as_json=as_json)
-        run_shown(log, name, display, lambda: start_replay(topology, log, begin, end, into, settings, start_spark))
+        run_with_display(
+            log, name, display, lambda: start_replay(topology, log, begin, end, into, settings, start_spark)
+        )
     if not as_json:
         note(f"potok tables list --query {name} shows the results; potok offsets reset {name} --forget removes it")

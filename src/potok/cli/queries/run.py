@@ -14,7 +14,7 @@ from potok.cli.log.timestamps import parse_instant
 from potok.cli.options import Broker, Json, broker_given, command_app, opened_log, settings_of
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_program
-from potok.cli.queries.running import display_of, run_shown
+from potok.cli.queries.running import display_of, run_with_display
 from potok.cli.queries.serving import Address, served_tables
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def run(
             server = serving.enter_context(served_tables(log, settings, [name], address, tokens=tokens))
             note(f"tables of {name}: {server.url}/tables")
         if shadow:
-            run_shown(
+            run_with_display(
                 log, name, display, lambda: start_shadow(topology, log, settings, start_spark, until_end=until_end)
             )
             return
@@ -100,7 +100,7 @@ def run(
                 "kafka": services.kafka,
             }
             begin = partial(start, topology, until_end=until_end, start=first, **given)
-            run_shown(log, topology.name, display, lambda: services.start(begin(), until_end=until_end))
+            run_with_display(log, topology.name, display, lambda: services.start(begin(), until_end=until_end))
 
 
 def _start_of(text: str) -> Start:

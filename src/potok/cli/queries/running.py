@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.25
 
 
-def run_shown(log: Log, name: str, display: Display, start: Callable[[], Query]) -> None:
+def run_with_display(log: Log, name: str, display: Display, start: Callable[[], Query]) -> None:
     """Start a query and show its progress until it ends, or until Ctrl-C or SIGTERM."""
     from potok.server.console.query_feed import QueryFeed
 
@@ -30,7 +30,7 @@ def run_shown(log: Log, name: str, display: Display, start: Callable[[], Query])
         before = read_standing(log, name)
         started = False
         try:
-            with display.shown():
+            with display.live():
                 with display.starting():
                     query = start()
                 started = True

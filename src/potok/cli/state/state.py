@@ -31,7 +31,7 @@ MOST_DAMAGE = 50
 def show(context: typer.Context, query: QueryName = None, broker: Broker = None, as_json: Json = False) -> None:
     """Show the location of the state of a query and the contents of its shards."""
     with opened_log(context, broker) as log:
-        found = _shown(log, chosen_query(log, query, option=""))
+        found = _status_of(log, chosen_query(log, query, option=""))
     if as_json:
         print_json(found)
         return
@@ -45,7 +45,7 @@ def show(context: typer.Context, query: QueryName = None, broker: Broker = None,
     note(f'query "{found["query"]}": {counted(len(found["shards"]), "shard")}, {size}, {where}')
 
 
-def _shown(log: Log, query: str) -> dict[str, Any]:
+def _status_of(log: Log, query: str) -> dict[str, Any]:
     from potok.snapshots.ledger_view import read_entry
     from potok.snapshots.state_location import state_of
     from potok.state.store import StateMissing

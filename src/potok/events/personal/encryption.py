@@ -34,9 +34,9 @@ def encrypt(key: SubjectKey, text: bytes, event: Encrypted, field: str) -> str |
     """Return the token of a value, given as JSON of `{"value": ...}`; None for a subject that was forgotten."""
     if key.key is None:
         return None
-    place = _place(event, field)
-    nonce = hmac.digest(_derived(key.key, b"nonce"), place + text, "sha256")[:NONCE_BYTES]
-    sealed = AESGCM(_derived(key.key, b"encryption")).encrypt(nonce, text, place)
+    context = _context(event, field)
+    nonce = hmac.digest(_derived(key.key, b"nonce"), context + text, "sha256")[:NONCE_BYTES]
+    sealed = AESGCM(_derived(key.key, b"encryption")).encrypt(nonce, text, context)
     return base64.urlsafe_b64encode(key.id + nonce + sealed).decode()
 
 
@@ -56,7 +56,7 @@ def decrypt(token: Any, keys: dict[bytes, bytes | None], event: Encrypted, field
     if key is None:
         return None
     try:
-        text = AESGCM(_derived(key, b"encryption")).decrypt(nonce, sealed, _place(event, field))
+        text = AESGCM(_derived(key, b"encryption")).decrypt(nonce, sealed, _context(event, field))
         return orjson.loads(text)["value"]
     except (InvalidTag, orjson.JSONDecodeError, TypeError, LookupError) as error:
         raise BadEnvelope(
@@ -76,7 +76,7 @@ def _parts(token: Any, field: str) -> tuple[bytes, bytes, bytes]:
     return data[:ID_BYTES], data[ID_BYTES : ID_BYTES + NONCE_BYTES], data[ID_BYTES + NONCE_BYTES :]
 
 
-def _place(event: Encrypted, field: str) -> bytes:
+def _context(event: Encrypted, field: str) -> bytes:
     return _joined([str(event.attributes["source"]), str(event.attributes["id"]), field])
 
 

@@ -31,7 +31,7 @@ _CHANGES = frozenset(
 )
 
 
-def unseen_changes(agent: Agent) -> list[str]:
+def lost_changes(agent: Agent) -> list[str]:
     """Return warnings about variables outside of an agent that it, or its callees, change."""
     own = [agent.fun, *(sink for sink in agent.sinks if callable(sink)), agent.on_error]
     names = dict.fromkeys(name for function in _functions(own) for name in _changed(function))
@@ -55,10 +55,10 @@ def _functions(own: list[Any]) -> Iterator[FunctionType]:
             continue
         seen.add(found)
         yield found
-        ahead += [value for value in _outside(found).values() if isinstance(value, FunctionType)]
+        ahead += [value for value in _nonlocals(found).values() if isinstance(value, FunctionType)]
 
 
-def _outside(function: FunctionType) -> dict[str, Any]:
+def _nonlocals(function: FunctionType) -> dict[str, Any]:
     """Return the nonlocal names of a function: variables of its module and of enclosing functions."""
     try:
         around = inspect.getclosurevars(function)
@@ -74,7 +74,7 @@ def _changed(function: FunctionType) -> Iterator[str]:
     except (OSError, SyntaxError, TypeError):
         # Entered at a prompt, or part of a longer line: static analysis is not possible.
         return
-    outside = {name for name, value in _outside(function).items() if isinstance(value, _HOLDS)}
+    outside = {name for name, value in _nonlocals(function).items() if isinstance(value, _HOLDS)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Global):
             yield from (name for name in node.names if name in _bound(tree))

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import TopologyError
-from potok.faust.build.lint import unseen_changes
+from potok.faust.build.lint import lost_changes
 
 if TYPE_CHECKING:
     from potok.faust.app import App
@@ -61,7 +61,7 @@ def started(app: App, *, until_end: bool) -> Any:
     from potok.runtime.queries.lock import QueryAlreadyRuns
     from potok.spark.run import start
 
-    warn_of_unseen(app)
+    warn_of_lost_changes(app)
     given: dict[str, Any] = {"broker": app.broker, "state": app.state, "kafka": app.kafka}
     try:
         return start(app, until_end=until_end, start=app.begin, **given)
@@ -69,8 +69,8 @@ def started(app: App, *, until_end: bool) -> Any:
         raise QueryAlreadyRuns(error.query, error.holder, OTHER_NAME) from error
 
 
-def warn_of_unseen(app: App) -> None:
+def warn_of_lost_changes(app: App) -> None:
     """Log warnings about variables that agents change without effect."""
     for agent in app.agents.values():
-        for text in unseen_changes(agent):
+        for text in lost_changes(agent):
             app.logger.warning("%s", text)

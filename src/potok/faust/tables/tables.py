@@ -222,12 +222,12 @@ class Table:
         self, *, title: str = "", key: str = "Key", value: str = "Value", sort: bool = False, **_: Any
     ) -> str:
         """Return the rows as a text table, with an optional title."""
-        rows = [(str(key), str(value)), *((str(each), str(item)) for each, item in self._shown(sort))]
+        rows = [(str(key), str(value)), *((str(each), str(item)) for each, item in self._sorted_items(sort))]
         wide = max(len(first) for first, _ in rows)
         lines = [f"{first.ljust(wide)}  {second}".rstrip() for first, second in rows]
         return "\n".join([title.format(table=self), *lines] if title else lines)
 
-    def _shown(self, sort: bool) -> list[tuple[Any, Any]]:
+    def _sorted_items(self, sort: bool) -> list[tuple[Any, Any]]:
         rows = list(self.items())
         return sorted(rows, key=lambda row: str(row[0])) if sort else rows
 

@@ -28,14 +28,14 @@ class Positions:
         broker: Broker,
         group: str | None,
         log_start: LogStart,
-        begin: Mapping[str, Mapping[int, int]],
+        start: Mapping[str, Mapping[int, int]],
         on_assigned: PartitionCallback | None,
         on_revoked: PartitionCallback | None,
     ) -> None:
         self._broker = broker
         self._group = group
         self.log_start = log_start
-        self._begin = begin
+        self._start = start
         self._on_assigned = on_assigned
         self._on_revoked = on_revoked
         self.next: dict[PartitionId, int] = {}
@@ -51,8 +51,8 @@ class Positions:
                 else:
                     # Read a partition that was added after the consumer was created from its start.
                     first = firsts.get(partition, 0)
-                    begin = self._begin.get(topic, {}).get(partition, first)
-                    self.next[topic, partition] = self.initial[topic, partition] = begin
+                    start = self._start.get(topic, {}).get(partition, first)
+                    self.next[topic, partition] = self.initial[topic, partition] = start
         self.log_start.check_next()
         if self._on_assigned is not None:
             self._on_assigned(list(topic_partitions))

@@ -142,7 +142,7 @@ class Clients:
         try:
             return kind(configuration)
         except KafkaException as error:
-            why = self.options.hide(_said(error))
+            why = self.options.hide(_error_text(error))
             hint = "options are those of librdkafka, in the URL, in POTOK_KAFKA_... or in [kafka] of potok.toml"
             raise OptionError(f"Kafka's client cannot be set up: {why}", hint) from safe_cause(error)
 
@@ -160,7 +160,7 @@ class Clients:
                 self._answered, self._trouble = True, None
                 return found
 
-    def answers(self, futures: Mapping[str, Future[V]]) -> dict[str, V]:
+    def results_of(self, futures: Mapping[str, Future[V]]) -> dict[str, V]:
         """Wait for the responses about several topics; raise the first error."""
         return {topic: self.answer(future, topic) for topic, future in futures.items()}
 
@@ -252,6 +252,6 @@ class Clients:
             self._trouble = error
 
 
-def _said(error: KafkaException) -> str:
+def _error_text(error: KafkaException) -> str:
     first = error.args[0] if error.args else error
     return first.str() if isinstance(first, KafkaError) else str(first)

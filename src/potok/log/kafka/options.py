@@ -85,8 +85,8 @@ class KafkaOptions:
     @property
     def url(self) -> str:
         """The URL without secrets: for display, not for opening it again."""
-        shown = [f"{name}={_shown(name, text)}" for name, text in self._listed()]
-        return SCHEME + self.bootstrap + ("?" + "&".join(shown) if shown else "")
+        options = [f"{name}={_printable(name, text)}" for name, text in self._listed()]
+        return SCHEME + self.bootstrap + ("?" + "&".join(options) if options else "")
 
     def _listed(self) -> list[tuple[str, str]]:
         home = [] if self.home == "data" else [(HOME, self.home)]
@@ -103,7 +103,7 @@ class KafkaOptions:
         return redact(text)
 
 
-def _shown(name: str, text: str) -> str:
+def _printable(name: str, text: str) -> str:
     if name == HOME:
         return redact_url(text)
     return MASK if is_secret(name) or "@" in text else quote(text, safe="/:")

@@ -54,12 +54,17 @@ class DriveAgents(SeveralOutputs):
         session: StateSession,
         clock_ms: int,
         input_partitions: list[InputPartition],
-        shown: tuple[str, ...],
+        emitting: tuple[str, ...],
     ) -> None:
-        """`shown` are the tables whose changes have downstream steps."""
+        """`emitting` are the tables whose changes have downstream steps."""
         super().__init__(node.name, task)
         self._agent_group: AgentGroup = node.agent_group
-        self._session, self._clock_ms, self._input_partitions, self._shown = session, clock_ms, input_partitions, shown
+        self._session, self._clock_ms, self._input_partitions, self._emitting = (
+            session,
+            clock_ms,
+            input_partitions,
+            emitting,
+        )
         self._inputs = [Input(node.name, task, source.name) for source in node.sources]
         self._cells = self._open(self._running())
 
@@ -122,7 +127,7 @@ class DriveAgents(SeveralOutputs):
         for topic, chunk in sent_chunks(batch.running.sent, batch.records, batch.locations):
             self._push(topic, chunk)
         for number, (table, changes) in enumerate(batch.changes):
-            if table.name in self._shown and changes:
+            if table.name in self._emitting and changes:
                 self._push(len(self._agent_group.topics) + number, changed_rows(table, changes))
         for agent in batch.driven:
             self._set_aside(agent.part.name, batch, agent.errors, Reason.ERROR)

@@ -14,8 +14,8 @@ from potok.topology.nodes import Agents, AgentSends, AgentTable
 def agents(node: Agents, factory: OperatorFactory) -> Operator:
     topology = factory.plan.topology
     tables = [table for table in topology.of_type(AgentTable) if table.upstream is node]
-    shown = tuple(table.name for table in tables if topology.downstreams(table))
-    return DriveAgents(node, factory.task, factory.state, factory.clock(node), factory.spec.input_partitions, shown)
+    emitting = tuple(table.name for table in tables if topology.downstreams(table))
+    return DriveAgents(node, factory.task, factory.state, factory.clock(node), factory.spec.input_partitions, emitting)
 
 
 @sender_of(Agents)

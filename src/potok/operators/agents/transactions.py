@@ -127,22 +127,22 @@ class ConcurrencyControl:
         # Those of the transaction are kept until it resumes.
         running.watched = []
         running.take_back(flight._base, apart=True)
-        self._away(flight)
+        self._set_aside(flight)
 
     def land(self, flight: InFlight) -> None:
         """Commit a transaction."""
         self.note_changes()
         flight.posted = self._running.posted
-        self._away(flight)
+        self._set_aside(flight)
 
     def give_up(self, flight: InFlight) -> None:
         """Roll back a transaction."""
         if flight.at_hand:
             self._running.take_back(flight._base, apart=True)
-            self._away(flight)
+            self._set_aside(flight)
         flight.posted = []
 
-    def _away(self, flight: InFlight) -> None:
+    def _set_aside(self, flight: InFlight) -> None:
         running = self._running
         if running.held:
             running.let_go()

@@ -93,10 +93,10 @@ class AccumulateRecords(Operator):
         times = np.maximum(old_times, greatest_of(ids[good], chunk.timestamp[good], len(cell_keys)))
         rows = self._settle(chunk, ids, cell_keys, before, states, times, errors)
         if errors:
-            shown = chunk.with_key(key_column(chunk.key, self._key_type))
+            decoded = chunk.with_key(key_column(chunk.key, self._key_type))
             if origins is not None:
                 errors = {row: errors[row] for row in {int(origins[row]): row for row in sorted(errors)}.values()}
-            self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
+            self.task.dead_letters.add(decoded, errors, self.name, Reason.ERROR)
         self._session.write(self._table, [(cell_keys[i], data, before[i]) for i, data in rows])
         self._written = {} if self._expiry is None else {cell_keys[i]: data for i, data in rows}
         touched = [i for i, _ in rows]
@@ -232,8 +232,8 @@ class AccumulateRecords(Operator):
         return keys, values, ranks
 
     def _results(self, states: list[Any]) -> Column:
-        shown = self._accumulator.result
-        values = [None if state is UNTOUCHED else plain(shown(state)) for state in states]
+        decoded = self._accumulator.result
+        values = [None if state is UNTOUCHED else plain(decoded(state)) for state in states]
         return values if self._result_type is None else pa.array(values, self._result_type)
 
     def _keys(self, cell_keys: list[bytes]) -> Column:

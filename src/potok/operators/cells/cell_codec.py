@@ -46,12 +46,12 @@ class ObjectCells(CellCodec):
     """Rows of `encode_row`; `kind` says how the table shows their state."""
 
     def __init__(self, kind: str) -> None:
-        self._shown = shown = result_of(kind)
-        self.value = lambda data: shown(decode_row(data)[1])
+        self._result = result = result_of(kind)
+        self.value = lambda data: result(decode_row(data)[1])
 
     def decode(self, cells: Sequence[bytes]) -> tuple[list[int], list[Any]]:
         rows = load_states(cells)
-        return [row[0] for row in rows], [self._shown(row[1]) for row in rows]
+        return [row[0] for row in rows], [self._result(row[1]) for row in rows]
 
 
 class FixedCells(CellCodec):

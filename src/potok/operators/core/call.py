@@ -59,8 +59,8 @@ def describe_error(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - an error of the user's own may answer anything
         text = ""
-    said = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return said + _raised_at(error)
+    described = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return described + _raised_at(error)
 
 
 def _raised_at(error: BaseException) -> str:

@@ -54,8 +54,8 @@ def data_records(operator: Operator, chunk: Chunk, key_type: pa.DataType | None)
     if not errors:
         return chunk
     assert isinstance(chunk.key, pa.Array)
-    shown = chunk.with_key(key_column(chunk.key, key_type))
-    operator.task.dead_letters.add(shown, errors, operator.step, Reason.ERROR)
+    decoded = chunk.with_key(key_column(chunk.key, key_type))
+    operator.task.dead_letters.add(decoded, errors, operator.step, Reason.ERROR)
     return chunk.where(all_but(errors, len(chunk)))
 
 

@@ -65,8 +65,8 @@ class RepartitionRecords(GroupRecords):
 
     def _select(self, chunk: Chunk, function: Function, expr: Expr | None, *, dynamic_keys: bool) -> Chunk:
         """Select with the original keys: a function of key and value does not expect canonical bytes."""
-        shown = chunk.with_key(key_column(chunk.key, None)) if dynamic_keys and function.arity == 2 else chunk
-        column, errors = self.selected(shown, function, expr)
+        decoded = chunk.with_key(key_column(chunk.key, None)) if dynamic_keys and function.arity == 2 else chunk
+        column, errors = self.selected(decoded, function, expr)
         if errors:
             self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
         return chunk.with_value(column).where(all_but(errors, len(chunk)))

@@ -51,25 +51,25 @@ Pack = Callable[[Chunk, Rows], bytes]
 
 
 def packed(
-    step: str, task: Task, chunk: Chunk, keys: pa.Array, shards: int, pack: Pack, shown: Chunk | None = None
+    step: str, task: Task, chunk: Chunk, keys: pa.Array, shards: int, pack: Pack, decoded: Chunk | None = None
 ) -> list[tuple[int, bytes]]:
-    """Yield the bytes for each shard. `shown` holds the same rows as `chunk`, in the form for dead letters."""
+    """Yield the bytes for each shard. `decoded` holds the same rows as `chunk`, in the form for dead letters."""
     homes = list(split(keys, shards))
     try:
         return [(shard, pack(chunk, rows)) for shard, rows in homes]
     except Exception:  # noqa: BLE001 - to pickle an object may run code of the user's; the rows that fail are found
-        chunk, goes = _portable(step, task, chunk, chunk if shown is None else shown)
+        chunk, goes = _portable(step, task, chunk, chunk if decoded is None else decoded)
         left = [(shard, rows[goes[rows]]) for shard, rows in homes]
         return [(shard, pack(chunk, rows)) for shard, rows in left if len(rows)]
 
 
-def _portable(step: str, task: Task, chunk: Chunk, shown: Chunk) -> tuple[Chunk, Mask]:
+def _portable(step: str, task: Task, chunk: Chunk, decoded: Chunk) -> tuple[Chunk, Mask]:
     """Return the chunk without values that cannot be sent, and the rows that remain. In a change, such a value counts
     as no row.
     """
     stuck = {**_stuck(chunk.home), **_stuck(chunk.key)}
     errors = {**_stuck(chunk.value), **stuck}
-    task.dead_letters.add(shown, errors, step, Reason.ERROR)
+    task.dead_letters.add(decoded, errors, step, Reason.ERROR)
     if chunk.before is None:
         return chunk, all_but(errors, len(chunk))
     before, after = (all_but(rows, len(chunk)) for rows in ({**_stuck(chunk.before), **stuck}, errors))

@@ -223,10 +223,12 @@ class MatchRows(Operator):
         """Send the result of each row to its own shard."""
         references.sort(key=lambda reference: reference.home)
         homes = key_column(pa.array([reference.home for reference in references], pa.binary()), self._home_type)
-        shown = python_rows(homes)
-        before, _ = self._joiner.rows(shown, [r.left.value for r in references], [r.right.value for r in references])
+        decoded_keys = python_rows(homes)
+        before, _ = self._joiner.rows(
+            decoded_keys, [r.left.value for r in references], [r.right.value for r in references]
+        )
         after, errors = self._joiner.rows(
-            shown, [r.new_left.value for r in references], [r.new_right.value for r in references]
+            decoded_keys, [r.new_left.value for r in references], [r.new_right.value for r in references]
         )
         times = np.array([max(r.new_left.time, r.new_right.time) for r in references], np.int64)
         reached = np.array([r.stream_time for r in references], np.int64)
@@ -305,13 +307,13 @@ class SettleRows(Operator):
             if self._every_update or not same(olds[left], values[came]):
                 settled.append((key, came, left, int(chunk.stream_time[rows].max())))
         if settled:
-            shown = key_column(pa.array([key for key, *_ in settled], pa.binary()), self._key_type)
+            decoded_keys = key_column(pa.array([key for key, *_ in settled], pa.binary()), self._key_type)
             after, before = [values[came] for _, came, *_ in settled], [olds[left] for _, _, left, _ in settled]
             came_in = np.array([came for _, came, *_ in settled], np.intp)
             times, taken = chunk.timestamp[came_in], chunk.take(came_in)
             reached = np.array([stream_time for *_, stream_time in settled], np.int64)
             columns = self._column(after), self._column(before)
-            made = change(shown, *columns, times, reached, taken.cause, taken.headers)
+            made = change(decoded_keys, *columns, times, reached, taken.cause, taken.headers)
             made.order = by_position(taken.input_partition, taken.offset)
             self.emit(made)
 

@@ -174,8 +174,8 @@ class TableLookup(Joining):
         count = len(changes)
         if aligned_by(changes).max() < aligned_by(chunk).min():
             last = np.zeros(int(which.max()) + 1, np.intp)
-            shown = found < len(last)
-            last[found[shown]] = np.flatnonzero(shown)
+            is_found = found < len(last)
+            last[found[is_found]] = np.flatnonzero(is_found)
             return last[which]
         ids = np.append(found, which)
         order = np.lexsort((*self._turns.sort_keys(changes, chunk), ids))

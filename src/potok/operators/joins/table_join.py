@@ -146,8 +146,10 @@ class JoinTables(Operator):
     def _close(self, window: Window, before: dict[bytes, bytes | None], held: dict[bytes, Sides]) -> None:
         """Drop expired rows, including those of this batch, and note when the others will expire."""
         keys = list(held)
-        shown = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
-        ends = {key: drop_ms(window, bounds["start"], bounds["end"]) for key, bounds in zip(keys, shown, strict=True)}
+        decoded_keys = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
+        ends = {
+            key: drop_ms(window, bounds["start"], bounds["end"]) for key, bounds in zip(keys, decoded_keys, strict=True)
+        }
         over = [key for key in keys if ends[key] <= self._clock_ms]
         if over:
             old = [(held[key].left, held[key].right) for key in over]
@@ -182,9 +184,9 @@ class JoinTables(Operator):
 
     def _emit_changes(self, keys: list[bytes], old: list[tuple[Any, Any]], new: list[Sides], *, expired: bool) -> None:
         column = key_column(pa.array(keys, pa.binary()), self._key_type)
-        shown = python_rows(column)
-        before, _ = self._joiner.rows(shown, [left for left, _ in old], [right for _, right in old])
-        after, errors = self._joiner.rows(shown, [sides.left for sides in new], [sides.right for sides in new])
+        decoded_keys = python_rows(column)
+        before, _ = self._joiner.rows(decoded_keys, [left for left, _ in old], [right for _, right in old])
+        after, errors = self._joiner.rows(decoded_keys, [sides.left for sides in new], [sides.right for sides in new])
         times = np.array([max(sides.left_time, sides.right_time) for sides in new], np.int64)
         reached = np.array([sides.stream_time for sides in new], np.int64)
         cause = np.array([sides.cause for sides in new], np.int64).reshape(-1, 2)

@@ -100,7 +100,7 @@ class Machine:
                 advanced.append((run, threads, found, complete))
         for run, threads, found, complete in advanced:
             run.threads = threads
-            runs.place(run)
+            runs.regroup(run)
             run.found = found or run.found
             if complete:
                 self.found += [Found(link, link.row.time, row.time) for link in complete]
@@ -141,7 +141,7 @@ class Machine:
         while runs.runs and (due := self.next_due(runs)) is not None and due <= until_ms:
             over = next(run for run in runs.runs if self._due(run) == due)
             self._end_threads(over, due)
-            runs.place(over)
+            runs.regroup(over)
             self._settle(runs, due, [over])
 
     def _end_threads(self, run: Run, due: int) -> None:
@@ -166,7 +166,7 @@ class Machine:
             ends = next((link for state, link in run.threads if self._states[state].ends), None)
             run.found = ends if ends is not None else run.found
             run.threads = []
-            runs.place(run)
+            runs.regroup(run)
         self._settle(runs, now_ms, list(runs.runs))
 
     def _lasts(self, state: int) -> bool:

@@ -338,6 +338,6 @@ class MatchRecords(SeveralOutputs):
         numbers = {(one.topic, one.partition): number for number, one in enumerate(self._input_partitions)}
         time = np.array([row.time], np.int64)
         partition = np.array([numbers.get((row.topic, row.partition), -1)], np.int64)
-        shown = key_column(pa.array([key], pa.binary()), self._key_type)
-        chunk = Chunk(shown, [row.value], time, time, partition, np.array([row.offset], np.int64))
+        decoded_keys = key_column(pa.array([key], pa.binary()), self._key_type)
+        chunk = Chunk(decoded_keys, [row.value], time, time, partition, np.array([row.offset], np.int64))
         self.task.dead_letters.add(chunk, {0: error}, self.name, Reason.ERROR)

@@ -65,7 +65,7 @@ class Neighbours:
         self._key_type, self._session = key_type, session
         self._type = shifted_type(value_type, node.shifts)
         self._topic_partitions = [(one.topic, one.partition) for one in input_partitions]
-        self._numbers = {place: number for number, place in enumerate(self._topic_partitions)}
+        self._numbers = {topic_partition: number for number, topic_partition in enumerate(self._topic_partitions)}
         self.waiting: dict[bytes, int] = {}
         """The time of the first record that waits, for the keys that were read."""
 

@@ -86,10 +86,10 @@ class Runs:
         if self.groups is None:
             self.groups = {}
             for run in self.runs:
-                self.place(run)
+                self.regroup(run)
         return self.groups
 
-    def place(self, run: Run) -> None:
+    def regroup(self, run: Run) -> None:
         """Put a run under the states of its threads."""
         if self.groups is not None:
             self.remove(run)

@@ -17,10 +17,10 @@ def in_tie_order(chunk: Chunk, key_numbers: Ints, ties: tuple[TieOrder, ...]) ->
         return chunk
     ranks = [_ranks(chunk.value, tie) for tie in reversed(ties)]
     positions = np.arange(len(chunk))
-    placed = np.lexsort((positions, chunk.timestamp, key_numbers))
+    order = np.lexsort((positions, chunk.timestamp, key_numbers))
     wanted = np.lexsort((positions, *ranks, chunk.timestamp, key_numbers))
     rows = np.empty(len(chunk), np.intp)
-    rows[placed] = wanted
+    rows[order] = wanted
     orders = order_of(chunk)
     found = chunk.take(rows)
     found.order = orders

@@ -35,7 +35,7 @@ class Output:
         self._key_schema = node.key_schema or (None if key_type is None else declared_schema(key_type))
         self._declared, self._fixed_key = node.key_schema is not None, node.fixed_key
         self._schemas = {MAIN: node.schema} | {number: schema for number, (_, schema) in enumerate(node.channels)}
-        self._shown: list[Any] | None = None
+        self._decoded_keys: list[Any] | None = None
         self._rows = {index for index, (_, store) in enumerate(node.stores) if isinstance(store, RowStore)}
 
     def check(self, item: Forwarded) -> None:
@@ -121,9 +121,9 @@ class Output:
     def _key(self, number: int, sent: Forwarded) -> Any:
         if sent.key is not SAME_KEY:
             return sent.key
-        if self._shown is None:
-            self._shown = self._keys if isinstance(self._keys, list) else python_rows(self._keys)
-        return self._shown[number]
+        if self._decoded_keys is None:
+            self._decoded_keys = self._keys if isinstance(self._keys, list) else python_rows(self._keys)
+        return self._decoded_keys[number]
 
     def _positions(self, rows: Ints) -> tuple[Ints, Ints]:
         """Those of the records; what a timer sends has none."""

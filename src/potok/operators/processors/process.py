@@ -114,12 +114,12 @@ class ProcessRecords(SeveralOutputs):
             groups.setdefault(key, []).append(row)
         return chunk, groups
 
-    def _works(self, keys: list[bytes], shown: list[Any], groups: dict[bytes, list[int]]) -> list[Work]:
+    def _works(self, keys: list[bytes], decoded_keys: list[Any], groups: dict[bytes, list[int]]) -> list[Work]:
         cells = [self._session.read(table, keys) for table in self._tables]
         timers = [None] * len(keys) if self._timers is None else self._timers.read(keys)
         by_key: Sequence[Sequence[bytes | None]] = list(zip(*cells, strict=True)) if cells else [()] * len(keys)
         return [
-            Work(number, shown[number], groups.get(key, ()), list(by_key[number]), timers[number])
+            Work(number, decoded_keys[number], groups.get(key, ()), list(by_key[number]), timers[number])
             for number, key in enumerate(keys)
         ]
 

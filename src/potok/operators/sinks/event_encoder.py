@@ -33,13 +33,13 @@ class EventIds:
     def identify(self, chunk: Chunk, keys: pa.Array, row: int, data: bytes) -> tuple[str, str]:
         """Return the id of an event and its sequence."""
         number, offset = position_of(chunk, row)
-        place = self._input_partitions[number] if number >= 0 else NOWHERE
-        named: tuple[object, ...] = (place.topic, place.partition, offset, keys[row].as_py())
-        if place is NOWHERE:
+        topic_partition = self._input_partitions[number] if number >= 0 else NOWHERE
+        named: tuple[object, ...] = (topic_partition.topic, topic_partition.partition, offset, keys[row].as_py())
+        if topic_partition is NOWHERE:
             named = (*named, int(chunk.timestamp[row]), data)
         index = self._seen[named]
         self._seen[named] += 1
-        sequence = "" if place is NOWHERE else f"{offset:020d}-{index:06d}"
+        sequence = "" if topic_partition is NOWHERE else f"{offset:020d}-{index:06d}"
         return event_id(self._query, self._sink, *named, index), sequence
 
 

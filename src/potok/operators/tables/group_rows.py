@@ -131,11 +131,11 @@ class AccumulateGroups(Operator):
                 rows_of.setdefault(keys[row], []).append(row)
         cell_keys = list(rows_of)
         before = self._session.read(self._table, cell_keys)
-        shown = python_rows(key_column(pa.array(cell_keys, pa.binary()), self._key_type))
+        decoded_keys = python_rows(key_column(pa.array(cell_keys, pa.binary()), self._key_type))
         turn = _Turn(self._accumulator, self._stored, keeps_empty=self._keeps_empty)
-        old, new = [self._shown(Group.of(data), there=data is not None) for data in before], []
+        old, new = [self._aggregate_of(Group.of(data), there=data is not None) for data in before], []
         cells: list[bytes | None] = []
-        for key, data, rows in zip(shown, before, rows_of.values(), strict=True):
+        for key, data, rows in zip(decoded_keys, before, rows_of.values(), strict=True):
             leave, come = ([(row, side[row]) for row in rows if row in side] for side in (leaving, coming))
             group, cell = turn.run(key, data, int(chunk.timestamp[rows].max()), leave, come)
             new.append(group)
@@ -187,7 +187,7 @@ class AccumulateGroups(Operator):
         headers: pa.Array | None,
     ) -> None:
         """Emit the changes of the groups; with `every_update`, those that only lost rows first."""
-        after = [self._shown(group, there=True) for group in new]
+        after = [self._aggregate_of(group, there=True) for group in new]
         changed = [row for row in range(len(new)) if self._every_update or not same(after[row], previous[row])]
         if changed:
             keys = key_column(pa.array([cell_keys[row] for row in changed], pa.binary()), self._key_type)
@@ -199,7 +199,7 @@ class AccumulateGroups(Operator):
                 made.order = by_position(made.input_partition, np.where(loses[changed], -1, made.offset))
             self.emit(in_order(made))
 
-    def _shown(self, group: Group, *, there: bool) -> Any:
+    def _aggregate_of(self, group: Group, *, there: bool) -> Any:
         if group.members:
             return plain(self._accumulator.result(group.state))
         return plain(self._accumulator.result(self._accumulator.start())) if there and self._keeps_empty else None

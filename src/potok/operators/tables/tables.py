@@ -116,19 +116,19 @@ class Keep(Operator):
     def process(self, chunk: Chunk) -> None:
         keys = self._cell_keys(chunk.key)
         before = self._session.read(self.name, keys)
-        shown = self._shown(chunk, keys, before)
+        visible = self._visible(chunk, keys, before)
         try:
-            cells = _cells(shown)
+            cells = _cells(visible)
         except NOT_DATA:
-            shown = data_changes(self, shown)
-            cells = _cells(shown)
+            visible = data_changes(self, visible)
+            cells = _cells(visible)
         for key, new, old in zip(keys, cells, before, strict=True):
             # A row of this batch may also expire in this batch.
             if new is not None or old is not None or key in self._rows:
                 self._rows[key] = (new, old)
-        self.emit(chunk if shown is chunk else _real(shown))
+        self.emit(chunk if visible is chunk else _real(visible))
 
-    def _shown(self, chunk: Chunk, keys: list[bytes], before: list[bytes | None]) -> Chunk:
+    def _visible(self, chunk: Chunk, keys: list[bytes], before: list[bytes | None]) -> Chunk:
         """Drop previous values that were not data: they were never rows of this table. Rows that have a cell need no
         check."""
         if not isinstance(chunk.before, list):

@@ -42,10 +42,10 @@ class Row:
     def of(cls, data: bytes | None) -> Row | None:
         if data is None:
             return None
-        time, shown, since, ranked, reached = decode_row(data)
+        time, decoded, since, ranked, reached = decode_row(data)
         if not ranked:
-            return cls(shown, time, since, reached)
-        ranked_at, topic, partition, offset, value = shown
+            return cls(decoded, time, since, reached)
+        ranked_at, topic, partition, offset, value = decoded
         return cls(value, time, since, reached, (ranked_at, (topic, partition, offset)))
 
     def to_bytes(self) -> bytes | None:
@@ -164,10 +164,10 @@ class KeepWithTimeToLive(Operator):
                 rows.append((key, row.value, earlier, row.time, row.reached))
         rows = [row for row in rows if row[1] is not None or row[2] is not None]
         if rows:
-            shown = key_column(pa.array([row[0] for row in rows], pa.binary()), self._key_type)
+            decoded = key_column(pa.array([row[0] for row in rows], pa.binary()), self._key_type)
             after, before = self._column([row[1] for row in rows]), self._column([row[2] for row in rows])
             times, stream_times = (np.array([row[part] for row in rows], np.int64) for part in (3, 4))
-            self.emit(change(shown, after, before, times, stream_times))
+            self.emit(change(decoded, after, before, times, stream_times))
 
     def _column(self, values: list[Any]) -> Column:
         return values if self._value_type is None else pa.array(values, self._value_type)

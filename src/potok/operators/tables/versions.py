@@ -130,8 +130,8 @@ class KeepVersions(Operator):
             for row in late.tolist()
         }
         assert isinstance(chunk.key, pa.Array)
-        shown = chunk.with_key(key_column(chunk.key, self._key_type))
-        self.task.dead_letters.add(shown, errors, self.name, Reason.LATE)
+        decoded = chunk.with_key(key_column(chunk.key, self._key_type))
+        self.task.dead_letters.add(decoded, errors, self.name, Reason.LATE)
         return chunk.where(all_but(errors, len(chunk)))
 
     def _versions(self, chunk: Chunk) -> dict[tuple[bytes, int], Version]:
@@ -197,11 +197,11 @@ class KeepVersions(Operator):
             if version is not None and (earlier is not None or later is not None):
                 rows.append((key, later, earlier, version.time))
         if rows:
-            shown = key_column(pa.array([row[0] for row in rows], pa.binary()), self._key_type)
+            decoded = key_column(pa.array([row[0] for row in rows], pa.binary()), self._key_type)
             after, before = self._column([row[1] for row in rows]), self._column([row[2] for row in rows])
             times = np.array([row[3] for row in rows], np.int64)
             stream_times = np.array([reached[row[0]] for row in rows], np.int64)
-            self.emit(change(shown, after, before, times, stream_times))
+            self.emit(change(decoded, after, before, times, stream_times))
 
     def _column(self, values: list[Any]) -> Column:
         return values if self._value_type is None else pa.array(values, self._value_type)

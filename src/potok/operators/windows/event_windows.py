@@ -94,8 +94,8 @@ class AccumulateWindows(Operator):
         values = plain_all(values)
         errors = not_data(values)
         if errors:
-            shown = chunk.with_key(key_column(keys, self._key_type))
-            self.task.dead_letters.add(shown, errors, self.name, Reason.ERROR)
+            decoded = chunk.with_key(key_column(keys, self._key_type))
+            self.task.dead_letters.add(decoded, errors, self.name, Reason.ERROR)
             good = np.flatnonzero(all_but(errors, len(chunk)))
             chunk, marks, values = chunk.take(good), marks[good], [values[row] for row in good.tolist()]
             keys = keys.take(pa.array(good))
@@ -115,11 +115,11 @@ class AccumulateWindows(Operator):
 
     def _update(self, keys: list[bytes], fresh: dict[bytes, list[Event]], woken: set[bytes]) -> None:
         before = self._session.read(open_table(self.name), keys)
-        shown = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
+        decoded = python_rows(key_column(pa.array(keys, pa.binary()), self._key_type))
         revised: list[Row] = []
         closed: list[tuple[bytes, Bounds, bytes]] = []
         cells: list[tuple[bytes, bytes | None, bytes | None]] = []
-        for key, data, rendered_key in zip(keys, before, shown, strict=True):
+        for key, data, rendered_key in zip(keys, before, decoded, strict=True):
             held = KeyedWindows.load(data)
             for events in self._portions(fresh.get(key, [])):
                 changes, failures = self._keeper.take(held, events, rendered_key)

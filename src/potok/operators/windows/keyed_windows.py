@@ -16,7 +16,7 @@ from potok.operators.windows.window_assigners import (
     SessionAssigner,
     WindowAssigner,
     in_time_order,
-    windower_of,
+    window_assigner_of,
 )
 from potok.operators.windows.window_fold import Failures, FrameFold
 from potok.state.codec import dump_state, load_state
@@ -76,7 +76,7 @@ class Keeper:
 
     def __init__(self, window: EventWindow, fold: FrameFold) -> None:
         self._window, self._fold = window, fold
-        self._assigner: WindowAssigner = windower_of(window)
+        self._assigner: WindowAssigner = window_assigner_of(window)
 
     def take(self, held: KeyedWindows, fresh: Sequence[Event], key: Any) -> tuple[list[Revised], Failures]:
         """Find the windows of all records and aggregate those that changed; return the rows, and the records that

@@ -139,14 +139,14 @@ class MergeSessions(Operator):
         was[mine[same]] = np.flatnonzero(same)
         before = self._results(old)
         after = self._results(now.take(grown))
-        shown = joined([old.take(gone), now.take(grown)])
+        changed = joined([old.take(gone), now.take(grown)])
         indexes = pa.array(was[grown], mask=was[grown] < 0)
         number = np.concatenate([mine[gone], grown])
         changes = change(
-            self._keys(keys, shown),
+            self._keys(keys, changed),
             pa.concat_arrays([pa.nulls(len(gone), after.type), after]),
             pa.concat_arrays([before.take(pa.array(gone)), before.take(indexes)]),
-            shown.end,
+            changed.end,
             now.reach[number],
         )
         changes = changes.take(np.argsort(number, kind="stable"))
@@ -195,8 +195,8 @@ class MergeSessions(Operator):
         self._session.delete_fixed(self.name, cell_keys, old, existed)
         if self.downstream and cell_keys:
             inner = pa.array([key[:-16] for key in cell_keys], pa.binary())
-            shown = spanned_keys(inner, starts, ends, self._key_type)
-            self._emit_expired(shown, self._cells.closed.result(old, existed), starts, ends)
+            changed = spanned_keys(inner, starts, ends, self._key_type)
+            self._emit_expired(changed, self._cells.closed.result(old, existed), starts, ends)
 
     def _emit_expired(self, keys: Column, before: pa.Array, starts: Ints, ends: Ints) -> None:
         over = self._window.closes_ms(starts, ends)

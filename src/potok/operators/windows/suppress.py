@@ -132,8 +132,8 @@ class Suppress(Operator):
                 np.array(part, np.int64)
                 for part in ([row.timestamp for _, row, _ in changed], [self._reached(*one[1:]) for one in changed])
             )
-            shown = key_column(pa.array([key for key, *_ in changed], pa.binary()), self._key_type)
-            self.emit(change(shown, self._column(after), self._column(earlier), times, reached))
+            decoded_keys = key_column(pa.array([key for key, *_ in changed], pa.binary()), self._key_type)
+            self.emit(change(decoded_keys, self._column(after), self._column(earlier), times, reached))
         for _, row, _ in changed:
             row.through, row.held, row.due = row.held, None, None
         for key in gone:

@@ -142,5 +142,5 @@ class SlidingAssigner(WindowAssigner):
         return event.time + self._window.difference_ms + 2 + self._window.grace_ms
 
 
-def windower_of(window: EventWindow) -> WindowAssigner:
+def window_assigner_of(window: EventWindow) -> WindowAssigner:
     return SessionAssigner(window) if isinstance(window, Session) else SlidingAssigner(window)

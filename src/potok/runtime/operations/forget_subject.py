@@ -20,10 +20,10 @@ def forget_subject(broker: Broker, keys: KeyStore, subject: str) -> list[str]:
     If the process dies in between, the personal data is gone and the events are missing: they are appended by the next
     call, for whichever subject. On the embedded log, each is appended once.
     """
-    told = [announcement.topic for announcement in keys.forget(subject)]
+    announced = [announcement.topic for announcement in keys.forget(subject)]
     failpoint("key-deleted")
     announce(broker, keys)
-    return told
+    return announced
 
 
 def announce(broker: Broker, keys: KeyStore) -> list[Announcement]:

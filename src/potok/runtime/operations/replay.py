@@ -88,9 +88,9 @@ def start_replay(
     if read_entry(broker, copy.name) is not None:
         raise ReplayExists(copy.name, prefix)
     topics = copy.source_topics
-    begin = offsets_at(broker, topics, since_ms)
+    start = offsets_at(broker, topics, since_ms)
     target = offsets_at(broker, topics, until_ms)
-    prepared = prepare(copy, broker, settings, begin=begin)
+    prepared = prepare(copy, broker, settings, start=start)
     try:
         return Query(prepared, start_executor(settings), settings, target=target).start()
     except BaseException:

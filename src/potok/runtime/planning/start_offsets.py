@@ -64,14 +64,14 @@ def start_positions(broker: Broker, topology: Topology, start: Start) -> Positio
 
 
 def starting_offsets(
-    broker: Broker, topics: Sequence[str], known: Positions, begin: Positions, on_lost: OnLost, query: str
+    broker: Broker, topics: Sequence[str], known: Positions, start: Positions, on_lost: OnLost, query: str
 ) -> dict[str, dict[int, int]]:
     """Return the offsets to resume at: those of the ledger, else those of the start, else the first in the log."""
     found: dict[str, dict[int, int]] = {}
     for topic in topics:
         starts, earliest = broker.start_offsets(topic), broker.earliest_offsets(topic)
         # A partition added to a topic that has been read is read from its first record, wherever the query started.
-        wanted = {**starts, **(known[topic] if topic in known else begin.get(topic, {}))}
+        wanted = {**starts, **(known[topic] if topic in known else start.get(topic, {}))}
         found[topic] = {
             part: _readable(offset, (starts.get(part, 0), earliest.get(part, 0)), on_lost, (query, topic, part))
             for part, offset in wanted.items()

@@ -75,9 +75,9 @@ def changes_of(topology: Topology, broker: Broker) -> list[Change]:
 
 
 def prepare(
-    program: Buildable | Topology, broker: Broker, settings: Settings, *, begin: Positions = MappingProxyType({})
+    program: Buildable | Topology, broker: Broker, settings: Settings, *, start: Positions = MappingProxyType({})
 ) -> Prepared:
-    """Take the lock and the next epoch of a query; a new one starts at `begin`, or else at the first records."""
+    """Take the lock and the next epoch of a query; a new one starts at `start`, or else at the first records."""
     topology = topology_of(program)
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
@@ -97,7 +97,7 @@ def prepare(
         )
         known = ledger.entry.offsets.topics
         on_lost = OnLost(settings.on_lost)
-        positions = starting_offsets(broker, topology.source_topics, known, begin, on_lost, topology.name)
+        positions = starting_offsets(broker, topology.source_topics, known, start, on_lost, topology.name)
         _begin(plan, broker, ledger, metrics, positions, state)
         _drop_orphans(plan, state)
         # Output that a killed process staged and never published; no other process removes it.

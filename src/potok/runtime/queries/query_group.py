@@ -124,11 +124,11 @@ class QueryGroup:
         """Return the error to raise if another process runs these queries."""
         return None if self._owner is None else self._owner.taken_over()
 
-    def add(self, program: Buildable | Topology, *, begin: Start = "earliest", paused: bool = False) -> None:
+    def add(self, program: Buildable | Topology, *, start: Start = "earliest", paused: bool = False) -> None:
         """Add a query; one that ran before resumes from its ledger.
 
         Args:
-            begin: Where a new query starts. `latest` applies to streams: tables are read from their first record.
+            start: Where a new query starts. `latest` applies to streams: tables are read from their first record.
             paused: Add it without starting it.
         """
         topology = topology_of(program)
@@ -136,7 +136,7 @@ class QueryGroup:
             known = self._queries.get(topology.name)
             if known is not None:
                 raise DuplicateQuery(topology.name, known.state)
-            self._enter(topology, start_positions(self._broker, topology, begin), paused=paused)
+            self._enter(topology, start_positions(self._broker, topology, start), paused=paused)
 
     def retry(self, name: str) -> None:
         """Retry a query that failed. If it cannot start, it stays failed, with the new error."""
@@ -150,10 +150,10 @@ class QueryGroup:
                 query.error = error
                 raise
 
-    def _enter(self, topology: Topology, begin: Positions, *, paused: bool = False) -> None:
+    def _enter(self, topology: Topology, start: Positions, *, paused: bool = False) -> None:
         if (taken := self.taken_over()) is not None:
             raise taken
-        prepared = prepare(topology, self._broker, self._settings, begin=begin)
+        prepared = prepare(topology, self._broker, self._settings, start=start)
         try:
             query = GroupQuery.start(prepared, self._executor, self._settings, first=FIRST)
         except BaseException:

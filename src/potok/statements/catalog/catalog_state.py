@@ -25,7 +25,7 @@ from potok.topology.graph import Topology
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A query that should run. `begin` is its start position if it has never run."""
+    """A query that should run. `start` is its start position if it has never run."""
 
     query_id: str
     text: str
@@ -33,7 +33,7 @@ class Wanted:
     """CSAS, CTAS, INSERT or SOURCE TABLE."""
     source: str
     topology: Topology
-    begin: str = "earliest"
+    start: str = "earliest"
     paused: bool = False
     sequence: int = 0
     """The sequence number of the command that defined it: the same text may mean something else after its sources were
@@ -206,9 +206,9 @@ class _Writing:
             own |= {known.query, known.table_of}
         return {query_id: wanted for query_id, wanted in self._before.queries.items() if query_id not in own}
 
-    def _wanted(self, kind: str, name: str, topology: Topology, begin: str) -> Wanted:
+    def _wanted(self, kind: str, name: str, topology: Topology, start: str) -> Wanted:
         command = self._command
-        return Wanted(command.query_id, command.text, kind, name, topology, begin, sequence=command.sequence)
+        return Wanted(command.query_id, command.text, kind, name, topology, start, sequence=command.sequence)
 
     def _partitions(self, topic: str) -> int | None:
         return self._broker.partitions(topic) if self._broker.has_topic(topic) else None

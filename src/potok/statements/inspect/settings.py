@@ -33,7 +33,7 @@ def show_properties(settings: Settings, properties: Mapping[str, str]) -> Rows:
     rows: list[Row] = [
         (name, "SESSION", "SET", MASK if is_secret(name) else value) for name, value in sorted(properties.items())
     ]
-    defaults = Settings().shown()
-    for name, text in settings.shown().items():
+    defaults = Settings().printable()
+    for name, text in settings.printable().items():
         rows.append((name, "SERVER", "" if defaults.get(name) == text else "SETTING", text))
     return listed("properties", texts("Property", "Scope", "Default override", "Effective Value"), rows)

@@ -151,11 +151,11 @@ def _state(database: Database, source: Source) -> list[tuple[str, Any]]:
         ("Last batch", f"{progress.batch} at {show_time(progress.committed_at_ms)}"),
         ("State rows", ", ".join(rows)),
         ("State bytes", str(progress.state_bytes) if rows else ""),
-        ("Dead letters", _letters(database, query_id, progress.dead_letters_by_reason)),
+        ("Dead letters", _dead_letters(database, query_id, progress.dead_letters_by_reason)),
         ("Failed expressions", failure_messages(progress.failures)),
     ]
 
 
-def _letters(database: Database, query_id: str, by_reason: dict[str, int]) -> str:
+def _dead_letters(database: Database, query_id: str, by_reason: dict[str, int]) -> str:
     reasons: Sequence[str] = [f"{reason}: {count}" for reason, count in sorted(by_reason.items())]
     return f"{DeadLetters(database.broker, query_id).count()} open; {', '.join(reasons)}" if reasons else "none"

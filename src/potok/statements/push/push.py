@@ -62,16 +62,16 @@ def start_push(database: Database, query: ast.Select, properties: Properties, te
     A query that processes one record at a time is computed in this process as records are appended. A query that groups
     or joins runs as a topology in the group of persistent queries until it ends.
     """
-    begin = _begin(properties)
+    start = _begin(properties)
     name = f"transient_{query.relation.name}_{next(_numbers)}"
     log.debug("%s: %s", name, text)
     if not needs_topology(query):
         plan = plan_records(database.catalog, query, properties)
         failures = PushFailures(database.broker, name, plan.source.topic)
-        return RecordPush(name, plan, _subscribed(database, plan.source.topic, begin), failures)
+        return RecordPush(name, plan, _subscribed(database, plan.source.topic, start), failures)
     topic = transient_name(name)
     transient = plan_transient(database.catalog, query, topic, properties)
-    run = Transient.begun(database, transient.topology, topic, begin)
+    run = Transient.begun(database, transient.topology, topic, start)
     subscription = tail_of(database).subscribe(topic, {})
     return RecordPush(name, transient.reading, subscription, PushFailures(database.broker, name, topic), run)
 
@@ -84,18 +84,18 @@ def start_print(database: Database, statement: ast.Print) -> Push:
         same = next((name for name in known if name.upper() == topic.upper()), "")
         hint = f"did you mean '{same}'?" if same else closest(topic, known) or "SHOW TOPICS lists them"
         raise UnknownName(f"there is no topic '{topic}'", hint=hint, location=statement.at)
-    begin = "earliest" if statement.from_beginning else "latest"
+    start = "earliest" if statement.from_beginning else "latest"
     name = f"print_{topic}_{next(_numbers)}"
-    return PrintPush(name, database.catalog, statement, _subscribed(database, topic, begin))
+    return PrintPush(name, database.catalog, statement, _subscribed(database, topic, start))
 
 
 def _begin(properties: Properties) -> str:
     return properties.text(OFFSET_RESET).lower() or "latest"
 
 
-def _subscribed(database: Database, topic: str, begin: str) -> Subscription:
+def _subscribed(database: Database, topic: str, start: str) -> Subscription:
     broker = database.broker
-    positions = broker.earliest_offsets(topic) if begin == "earliest" else broker.end_offsets(topic)
+    positions = broker.earliest_offsets(topic) if start == "earliest" else broker.end_offsets(topic)
     return tail_of(database).subscribe(topic, positions)
 
 

@@ -47,7 +47,7 @@ class Transient:
         """How many dead letters it had when it ended; they are deleted with it."""
 
     @classmethod
-    def begun(cls, database: Database, topology: Topology, name: str, begin: str) -> Transient:
+    def begun(cls, database: Database, topology: Topology, name: str, start: str) -> Transient:
         database.start()
         shared = database.shared
         if shared is None:
@@ -55,8 +55,8 @@ class Transient:
         database.broker.create_topic(name, 1, exist_ok=True)
         run = cls(database.broker, shared, name)
         try:
-            at: Literal["earliest", "latest"] = "earliest" if begin == "earliest" else "latest"
-            shared.add(topology, begin=at)
+            at: Literal["earliest", "latest"] = "earliest" if start == "earliest" else "latest"
+            shared.add(topology, start=at)
         except BaseException:
             run.end()
             raise

@@ -85,9 +85,9 @@ def test_a_server_whose_starter_was_killed_is_found_waited_for_and_stopped(kafka
     try:
         begun = server.status()
         assert begun.is_up
-        assert not server.answers(), "it has hardly begun"
+        assert not server.accepts_connections(), "it has hardly begun"
         assert server.start(0) == begun
-        assert server.answers()
+        assert server.accepts_connections()
     finally:
         assert server.stop() is True
     assert not server.status().is_up

@@ -98,7 +98,7 @@ def load(extent: Extent) -> bytes | mmap.mmap:
             raise CorruptSegment(extent.path, extent.offset, size, f"it ends {extent.limit - size} bytes too early")
         if extent.limit - extent.position < _MAP_FROM:
             return os.pread(descriptor, extent.limit - extent.position, extent.position)
-        begin = map_begin(extent)
+        begin = map_start(extent)
         mapped = mmap.mmap(descriptor, extent.limit - begin, access=mmap.ACCESS_READ, offset=begin)
         if hasattr(mmap, "MADV_SEQUENTIAL"):
             mapped.madvise(mmap.MADV_SEQUENTIAL)
@@ -107,7 +107,7 @@ def load(extent: Extent) -> bytes | mmap.mmap:
         os.close(descriptor)
 
 
-def map_begin(extent: Extent) -> int:
+def map_start(extent: Extent) -> int:
     """Return the position in the file of byte 0 of what `load` returns."""
     if extent.limit - extent.position < _MAP_FROM:
         return extent.position
@@ -140,7 +140,7 @@ def read_extent(
     extent: Extent, data: bytes | mmap.mmap, assembler: Assembler, start: int, end: int
 ) -> Iterator[pa.RecordBatch]:
     """Pass the frames of an extent to the assembler; the caller finishes what it still holds at the end."""
-    begin = map_begin(extent)
+    begin = map_start(extent)
     position, limit, offset = extent.position - begin, extent.limit - begin, extent.offset
     view, buffer = memoryview(data), pa.py_buffer(data)
     unpack = HEADER.unpack_from

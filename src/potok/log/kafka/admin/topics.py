@@ -60,7 +60,7 @@ class Topics:
                 raise TopicNotFound(name)
         futures = self._clients.admin().describe_topics(TopicCollection(list(names)), request_timeout=PATIENCE_S)
         found: dict[str, KnownTopic] = {}
-        for name, described in self._clients.answers(futures).items():
+        for name, described in self._clients.results_of(futures).items():
             leaderless = any(part.leader is None for part in described.partitions)
             found[name] = KnownTopic(name, str(described.topic_id), len(described.partitions), leaderless)
         now = time.monotonic()

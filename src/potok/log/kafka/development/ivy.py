@@ -36,9 +36,9 @@ def retrieve(title: str, ivy_file: str, target: Path, ivy: Path, progress: Progr
         # Many jars of Maven Central have the type bundle.
         *("-types", "jar", "bundle"),
     ]
-    code, said = _run(command, _Counter(title, progress))
+    code, output = _run(command, _Counter(title, progress))
     if code != 0:
-        raise _explained(title, said)
+        raise _explained(title, output)
 
 
 class _Counter:
@@ -62,14 +62,14 @@ class _Counter:
 def _run(command: list[str], counter: _Counter) -> tuple[int, str]:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
     assert process.stdout is not None
-    said: list[str] = []
+    output: list[str] = []
     watch = _Watch(process)
     try:
         for line in process.stdout:
             watch.heard()
             counter.hear(line)
-            said.append(line)
-        return process.wait(), "".join(said) + ("SocketTimeout" if watch.fired else "")
+            output.append(line)
+        return process.wait(), "".join(output) + ("SocketTimeout" if watch.fired else "")
     finally:
         watch.end()
         process.kill()
@@ -101,21 +101,21 @@ class _Watch:
                 return
 
 
-def _explained(title: str, said: str) -> JarsNotFound:
-    if "SSLHandshakeException" in said:
+def _explained(title: str, output: str) -> JarsNotFound:
+    if "SSLHandshakeException" in output:
         why = "Java does not trust the certificate that it was shown"
         hint = "behind a proxy that signs by itself, tell Java its certificate: keytool -importcert -cacerts -file ..."
         return JarsNotFound(title, why, hint)
-    if any(word in said for word in _UNREACHABLE):
+    if any(word in output for word in _UNREACHABLE):
         hint = (
             "connect to the internet and try again; behind a proxy: "
             'export JAVA_TOOL_OPTIONS="-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT"'
         )
         return JarsNotFound(title, "Maven Central did not answer", hint)
-    if missing := _MISSING.search(said):
+    if missing := _MISSING.search(output):
         named = ":".join(missing.groups())
         return JarsNotFound(
             title, f"Maven Central has no {named}", "a mirror in between may be behind; try again later"
         )
-    tail = " / ".join(said.strip().splitlines()[-2:])
+    tail = " / ".join(output.strip().splitlines()[-2:])
     return JarsNotFound(title, f"Ivy said: {tail}", "try again; free some space if the disk is full")

@@ -115,10 +115,10 @@ class KafkaServer:
         self._wait_until_ready(found.port, 0, timeout_s, lambda: not self.status().is_up)
         return found
 
-    def answers(self) -> bool:
+    def accepts_connections(self) -> bool:
         """Return whether a running server is ready."""
         found = self.status()
-        return found.is_up and _answers(found.port)
+        return found.is_up and _accepts_connections(found.port)
 
     def stop(self, *, timeout_s: float = 30) -> bool:
         """Stop the server that was started here, and no other process; return whether there was one."""
@@ -196,7 +196,7 @@ class KafkaServer:
     def _wait_until_ready(self, port: int, began: int, timeout_s: float, has_ended: Callable[[], bool]) -> None:
         """Wait until the server responds; `began` is where its output starts in the log."""
         deadline = time.monotonic() + timeout_s
-        while not _answers(port):
+        while not _accepts_connections(port):
             if has_ended():
                 raise ServerNotStarted(self.files.complaint(since=began), self.files.log)
             if time.monotonic() > deadline:
@@ -217,7 +217,7 @@ class KafkaServer:
         return True
 
 
-def _answers(port: int) -> bool:
+def _accepts_connections(port: int) -> bool:
     """Check the port first: a client that cannot connect prints to the terminal."""
     if not is_listening(port):
         return False

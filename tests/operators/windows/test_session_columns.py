@@ -26,7 +26,9 @@ from potok.topology.aggregations import AggregatePlan, Slot
 COUNT, TOTAL = Slot("count", None, pa.int64()), Slot("sum", None, pa.int64(), 100)
 LEAST, GREATEST = Slot("min", None, pa.float64()), Slot("max", None, pa.int64())
 SLOTS = (COUNT, TOTAL, LEAST, GREATEST)
-PLAN = AggregatePlan("fold", SLOTS, ("n", "total", "least", "greatest"), None, pa.null())
+FIELDS = ("n", "total", "least", "greatest")
+RESULT = pa.struct([(name, slot.type) for name, slot in zip(FIELDS, SLOTS, strict=True)])
+PLAN = AggregatePlan("fold", SLOTS, FIELDS, None, RESULT)
 
 intervals = st.tuples(st.integers(0, 3), st.integers(-50, 50), st.integers(0, 9), st.integers(-5, 5))
 

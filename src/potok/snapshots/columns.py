@@ -60,7 +60,7 @@ class ColumnReader:
     def batches(self, snapshot: Snapshot, shard: int, span: Span = ALL) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one shard, in no particular order; of a table without windows, those in a range of stored
         keys."""
-        table, (start, stop) = self.layout.table, span
+        table, (start, stop) = self.layout.cell_table, span
         if self._live is not None:
             table, start, stop = windows_of(table), self._live.first(snapshot, shard), None
         elif self._windowed:
@@ -81,7 +81,7 @@ class ColumnReader:
             for keys, data in snapshot.chunks(table, start, stop, shard=shard):
                 yield from self._of_data(keys, data)
         if self._open is not None:
-            for keys, data in snapshot.chunks(open_table(self.layout.table), shard=shard):
+            for keys, data in snapshot.chunks(open_table(self.layout.cell_table), shard=shard):
                 pairs = zip(keys, data, strict=True)
                 yield from self._of_cells([cell for key, value in pairs for cell in self._open.cells(key, value)])
 
@@ -91,7 +91,7 @@ class ColumnReader:
             yield from self._of_data([key for key, _ in part], [data for _, data in part])
 
     def _of_data(self, keys: list[bytes], data: list[bytes]) -> Iterator[pa.RecordBatch]:
-        with reading_cells(self.layout.table):
+        with reading_cells(self.layout.cell_table):
             _, values = self._codec.decode(data)
         if isinstance(values, list) and self.layout.hides_nulls and None in values:
             there = [row for row, value in enumerate(values) if value is not None]
@@ -100,7 +100,7 @@ class ColumnReader:
             yield self._batch(keys, values)
 
     def _batch(self, cell_keys: list[bytes], values: pa.Array | list[Any]) -> pa.RecordBatch:
-        with reading_cells(self.layout.table):
+        with reading_cells(self.layout.cell_table):
             columns = [self._keys(cell_keys), *self._bounds(cell_keys), *self._values(values)]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -132,7 +132,7 @@ class ColumnReader:
             fitted = column_of(values, schema)
         if fitted.errors:
             reason = next(iter(fitted.errors.values()))
-            raise CellDoesNotFit(self.layout.table, ValueError(reason))
+            raise CellDoesNotFit(self.layout.cell_table, ValueError(reason))
         return fitted.column
 
 

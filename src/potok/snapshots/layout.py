@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from potok.checksum import crc32
 from potok.operators.cells.cell_codec import CellCodec, FixedCells, ObjectCells
+from potok.operators.patterns.partials import PartialCells, partials_of
+from potok.operators.patterns.runs import runs_of
 from potok.operators.windows.windows import WindowKeys
 from potok.records.schemas.declared_schema import declared_schema
 from potok.snapshots.windows import LiveWindows, OpenReader, window_kind
@@ -17,14 +19,15 @@ from potok.state.entry import decoding
 from potok.topology.aggregations import AggregatePlan, Slot
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import Inferred
-from potok.topology.nodes import AgentTable, Aggregate, Node, TableSource, ToTable, Window
+from potok.topology.nodes import AgentTable, Aggregate, Match, Node, TableSource, ToTable, Window
 
 DYNAMIC = "dynamic"
 
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """`form` is `columns` for cells of numbers, else the kind of object that a cell holds.
+    """`form` is `columns` for cells of numbers, `partials` for the open matches of a pattern, else the kind of object that
+    a cell holds. `cells` is the table of the cells, if it has another name.
 
     `window` is the kind of windows; `open` says that windows which may still change have cells of their own;
     `by_start` that windows are ordered by their start, and that those before the horizon are closed. `held_ms` is how
@@ -48,6 +51,11 @@ class TableLayout:
     one_shard: bool = False
     value: str = DYNAMIC
     """The declared type of the rows."""
+    cells: str = ""
+
+    @property
+    def cell_table(self) -> str:
+        return self.cells or self.table
 
     def shard_of(self, key: bytes, shards: int) -> int:
         """Return the shard of a canonical key."""
@@ -63,12 +71,14 @@ class TableLayout:
 
     def codec(self) -> CellCodec:
         """The decoder of the cells."""
+        if self.form == "partials":
+            return PartialCells(self.fields)
         return FixedCells(self.plan) if self.form == "columns" else ObjectCells(self.kind)
 
     @property
     def hides_nulls(self) -> bool:
         """Whether a cell without a value only records a deleted key, to reject older records."""
-        return self.kind in ("by_time", "value")
+        return self.kind in ("by_time", "value", "partials")
 
     @property
     def plan(self) -> AggregatePlan:
@@ -98,6 +108,7 @@ def layouts_of(topology: Topology, inferred: Inferred) -> bytes:
         replace(_layout(node, inferred), held_ms=topology.held_back_ms(node), value=_text(inferred[node].value))
         for node in topology.tables
     ]
+    layouts += [_partials(node, inferred) for node in topology.of_type(Match)]
     return json.dumps({layout.table: _to_json(layout) for layout in layouts}).encode()
 
 
@@ -124,6 +135,7 @@ def _layouts_in(data: dict[str, Any]) -> dict[str, TableLayout]:
             found.get("held_ms", 0),
             found.get("one_shard", False),
             found.get("value", DYNAMIC),
+            found.get("cells", ""),
         )
         for table, found in data.items()
     }
@@ -131,7 +143,7 @@ def _layouts_in(data: dict[str, Any]) -> dict[str, TableLayout]:
 
 def _to_json(layout: TableLayout) -> dict[str, Any]:
     names = ("key", "window_ms", "advance_ms", "form", "kind", "slots", "fields", "window", "open", "history_ms")
-    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms", "one_shard", "value")}
+    return {name: getattr(layout, name) for name in (*names, "by_start", "held_ms", "one_shard", "value", "cells")}
 
 
 def _layout(node: Node, inferred: Inferred) -> TableLayout:
@@ -164,6 +176,14 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
     inner = None if step.key is None else step.key.field(0).type
     times, window = window_times(step.window), window_kind(step.window)
     return TableLayout(node.name, _text(inner), *times, "objects", kind, window=window, one_shard=one)
+
+
+def _partials(node: Match, inferred: Inferred) -> TableLayout:
+    """Return the layout of the partial matches of a pattern, whose cells are those of the step itself."""
+    shown = frozenset(node.variables)
+    fields = tuple(name if name in shown else "" for name in (one.name for one in node.pattern.definitions))
+    key, name = _text(inferred[node].key), partials_of(node.name)
+    return TableLayout(name, key, 0, 0, "partials", "partials", fields=fields, cells=runs_of(node.name))
 
 
 def window_times(window: Window | None) -> tuple[int, int]:

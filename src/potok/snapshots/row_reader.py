@@ -60,7 +60,7 @@ class RowReader:
     def get(self, snapshot: Snapshot, key: bytes, default: Any = None) -> Any:
         """Return the value of one canonical key of a table without windows; `default` where there is no row."""
         layout = self.layout
-        data = snapshot.get(layout.table, layout.shard_of(key, snapshot.shards), key)
+        data = snapshot.get(layout.cell_table, layout.shard_of(key, snapshot.shards), key)
         if data is None:
             return default
         try:
@@ -73,7 +73,7 @@ class RowReader:
         """Return the cells of these keys; on a windowed table, those of all their windows that start in `starts`."""
         if self.windowed:
             return [cell for key in keys for cell in self._windows_of(snapshot, key, starts)]
-        table, shard_of = self.layout.table, self.layout.shard_of
+        table, shard_of = self.layout.cell_table, self.layout.shard_of
         found = ((key, snapshot.get(table, shard_of(key, snapshot.shards), key)) for key in keys)
         return [(key, data) for key, data in found if data is not None]
 
@@ -88,12 +88,12 @@ class RowReader:
             found = self._cells_of(snapshot, shard, key, starts)
             cells = [cell for cell in found if self.windows.inner(cell[0]) == key]
         if self._open is not None:
-            cells += self._open.cells(key, snapshot.get(open_table(self.layout.table), shard, key))
+            cells += self._open.cells(key, snapshot.get(open_table(self.layout.cell_table), shard, key))
         return [cell for cell in cells if low <= self.windows.bounds(cell[0])[0] <= high]
 
     def _one_window(self, snapshot: Snapshot, shard: int, cell_key: bytes) -> list[Cell]:
         if self._live is None:
-            data = snapshot.get(self.layout.table, shard, cell_key)
+            data = snapshot.get(self.layout.cell_table, shard, cell_key)
         else:
             data = self._live.get(snapshot, shard, cell_key)
         return [] if data is None else [(cell_key, data)]
@@ -104,14 +104,14 @@ class RowReader:
             low, high = starts
             first = key if low == -math.inf else key + time_key(int(low))
             stop = stop if high == math.inf else key + time_key(int(high) + 1)
-        return snapshot.scan(self.layout.table, first, stop, shard=shard)
+        return snapshot.scan(self.layout.cell_table, first, stop, shard=shard)
 
     def in_span(self, snapshot: Snapshot, span: Span = ALL, *, in_order: bool = False) -> Iterator[Cell]:
         """Yield the cells in a range of stored keys, and possibly others if the keys have windows.
 
         In order, shards are merged while reading: a reader that stops early has read no more than needed.
         """
-        table = self.layout.table
+        table = self.layout.cell_table
         if self._live is not None:
             yield from self._live.scan(snapshot)
         elif self.windowed:
@@ -127,7 +127,7 @@ class RowReader:
 
     def decoded(self, cells: Sequence[Cell]) -> FoundRows:
         """Decode cells, without those that only record a deleted key."""
-        with reading_cells(self.layout.table):
+        with reading_cells(self.layout.cell_table):
             times, values = self._codec.decode([data for _, data in cells])
         if self._hides_nulls and isinstance(values, list) and None in values:
             there = [row for row, value in enumerate(values) if value is not None]
@@ -144,11 +144,11 @@ class RowReader:
         span = version_prefix(key)[:LONGEST_PREFIX], stored_stop(last)
         shard = self.layout.shard_of(key, snapshot.shards)
         found = []
-        for cell_key, data in snapshot.scan(versions_of(self.layout.table), *span, shard=shard):
+        for cell_key, data in snapshot.scan(versions_of(self.layout.cell_table), *span, shard=shard):
             inner, since_ms = version_of(cell_key)
             if inner == key and (until_ms is None or since_ms <= until_ms):
                 found.append((since_ms, data))
-        with reading_cells(self.layout.table):
+        with reading_cells(self.layout.cell_table):
             return [Version(since_ms, version_value(data)) for since_ms, data in sorted(found)]
 
     def as_of(self, snapshot: Snapshot, instant_ms: int, keys: Iterable[bytes] | None = None) -> FoundRows:
@@ -164,9 +164,9 @@ class RowReader:
 
     def _all_as_of(self, snapshot: Snapshot, instant_ms: int) -> dict[bytes, Version]:
         newest: dict[bytes, tuple[int, bytes]] = {}
-        for cell_key, data in snapshot.scan(versions_of(self.layout.table)):
+        for cell_key, data in snapshot.scan(versions_of(self.layout.cell_table)):
             key, since_ms = version_of(cell_key)
             if since_ms <= instant_ms and (key not in newest or since_ms >= newest[key][0]):
                 newest[key] = since_ms, data
-        with reading_cells(self.layout.table):
+        with reading_cells(self.layout.cell_table):
             return {key: Version(since_ms, version_value(data)) for key, (since_ms, data) in newest.items()}

@@ -17,6 +17,8 @@ from potok.operators.core.read_topic import ReadBytes
 from potok.operators.core.task_report import Report
 from potok.operators.core.wiring import Wiring
 from potok.operators.exchange.shuffle_writer import ShuffleBlock, ShuffleWriter
+from potok.operators.patterns.partials import partials_of
+from potok.operators.patterns.runs import runs_of
 from potok.operators.windows.expiry import windows_of
 from potok.operators.windows.windows import open_table
 from potok.runtime.batches.original import originals
@@ -25,6 +27,7 @@ from potok.state.session import StateSession
 from potok.topology.execution_plan import Plan
 from potok.topology.nodes import (
     Aggregate,
+    Match,
     Node,
     Session,
     Sliding,
@@ -111,6 +114,9 @@ class Stage:
         for node in self._plan.topology.tables:
             if self._plan.levels[node] == self._level:
                 self.report.state_keys[node.name] = sum(map(store.entries, _cells_of(node)))
+        for pattern in self._plan.topology.of_type(Match):
+            if self._plan.levels[pattern] == self._level:
+                self.report.state_keys[partials_of(pattern.name)] = store.entries(runs_of(pattern.name))
         for operator in self._order:
             due = operator.next_due()
             if due is not None:

@@ -1,0 +1,50 @@
+"""Show the open matches of a pattern as the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from potok.operators.cells.cell_codec import CellCodec
+from potok.operators.patterns.runs import Link, Run, Runs, taken
+
+
+def partials_of(step: str) -> str:
+    """Return the name of the table of the partial matches of a step."""
+    return f"{step}.partials"
+
+
+class PartialCells(CellCodec):
+    """Decode the cell of a key to the list of its partial matches, the oldest first: when each began, how many ways it
+    has to continue, and what the preferred one has taken.
+
+    `names` are the variables of the pattern; one without a name is not shown.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+        self.value = lambda data: self._shown(Runs.load(data))
+
+    def decode(self, cells: Sequence[bytes]) -> tuple[list[int], list[Any]]:
+        loaded = list(map(Runs.load, cells))
+        return [max(map(_changed_at, runs.runs), default=0) for runs in loaded], list(map(self._shown, loaded))
+
+    def _shown(self, runs: Runs) -> list[dict[str, Any]] | None:
+        found = [
+            {"began_at": run.start.time, "ways": len(run.threads), "taken": self._taken(run.threads[0][1])}
+            for run in runs.runs
+            if run.threads
+        ]
+        return found or None
+
+    def _taken(self, link: Link | None) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {name: [] for name in self._names if name}
+        for variable, row in taken(link):
+            if self._names[variable]:
+                found[self._names[variable]].append(row.value)
+        return found
+
+
+def _changed_at(run: Run) -> int:
+    """Return the time of the last record that a run has taken."""
+    return max((link.row.time for _, link in run.threads if link is not None), default=run.start.time)

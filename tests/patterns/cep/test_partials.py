@@ -1,0 +1,76 @@
+"""Partial matches as a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+
+import potok
+from potok.patterns import cep
+from potok.server.server import Server
+from potok.settings import Settings
+from potok.statements.query_tables import QueryTables
+from potok.testing import TestDriver
+
+SMALL = cep.event("small", lambda e: e["amount"] < 10)
+BIG = cep.event("big", lambda e: e["amount"] > 100)
+FRAUD = SMALL.times_or_more(2).until(lambda e: e["amount"] == 50).followed_by(BIG).within("10 s")
+
+
+def program() -> potok.StreamsBuilder:
+    builder = potok.StreamsBuilder("bank")
+    payments = builder.stream("payments", value="amount bigint").group_by_key()
+    payments.match(FRAUD, after="skip_past_last", name="fraud").to("alerts")
+    return builder
+
+
+def pay(driver: TestDriver, key: str, *amounts: int, at: int) -> None:
+    for number, amount in enumerate(amounts):
+        driver.send("payments", {"amount": amount}, key=key, timestamp=at + number)
+    driver.run(more_to_come=True)
+
+
+def one(began_at: int, *small: int) -> dict[str, object]:
+    return {"began_at": began_at, "ways": 1, "taken": {"small": [{"amount": n} for n in small], "big": []}}
+
+
+def test_what_has_matched_so_far_is_a_row_until_the_match_is_complete_or_over() -> None:
+    with TestDriver(program(), shards=2) as driver:
+        partials = driver.table("fraud.partials")
+        pay(driver, "ann", 1, 20, at=1_000)
+        pay(driver, "bob", 3, at=1_010)
+        pay(driver, "end", 20, at=1_020)
+        assert partials.all() == {"ann": [one(1_000, 1)], "bob": [one(1_010, 3)]}
+        pay(driver, "ann", 2, 200, at=1_030)
+        pay(driver, "end", 20, at=1_040)
+        assert partials.get("ann") is None and partials.get("bob") == [one(1_010, 3)]
+        assert len(driver.read("alerts")) == 1
+        pay(driver, "end", 20, at=20_000)
+        pay(driver, "end", 20, at=30_000)
+        assert partials.all() == {}
+
+
+def test_partial_matches_survive_a_restart_and_are_read_as_columns() -> None:
+    with TestDriver(program()) as driver:
+        pay(driver, "ann", 1, 2, at=1_000)
+        pay(driver, "end", 20, at=1_020)
+        driver.restart()
+        row, second = driver.table("fraud.partials").get("ann")
+        assert (row["began_at"], second["began_at"]) == (1_000, 1_001)
+        assert row["taken"]["small"] == [{"amount": 1}, {"amount": 2}]
+        assert driver.table("fraud.partials").to_arrow()["key"].to_pylist() == ["ann"]
+
+
+def test_partial_matches_are_served(tmp_path: Path) -> None:
+    with TestDriver(program(), directory=tmp_path) as driver:
+        pay(driver, "ann", 1, at=1_000)
+        pay(driver, "end", 20, at=1_020)
+        with (
+            QueryTables(driver.broker, Settings(), ["bank"]) as database,
+            Server(database, port=0) as server,
+            httpx.Client(base_url=server.url, timeout=30) as client,
+        ):
+            found = client.get("/tables/fraud.partials/ann")
+            assert found.status_code == 200 and '"began_at":1000' in found.text.replace(" ", "").replace("\\", "")
+            assert client.get("/tables/fraud.partials/bob").status_code == 404

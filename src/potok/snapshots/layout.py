@@ -26,8 +26,8 @@ DYNAMIC = "dynamic"
 
 @dataclass(frozen=True, slots=True)
 class TableLayout:
-    """`form` is `columns` for cells of numbers, `partials` for the open matches of a pattern, else the kind of object that
-    a cell holds. `cells` is the table of the cells, if it has another name.
+    """`form` is `columns` for cells of numbers, `partials` for the open matches of a pattern, else the kind of object
+    that a cell holds. `cells` is the table of the cells, if it has another name.
 
     `window` is the kind of windows; `open` says that windows which may still change have cells of their own;
     `by_start` that windows are ordered by their start, and that those before the horizon are closed. `held_ms` is how

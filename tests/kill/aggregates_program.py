@@ -115,7 +115,7 @@ def check(broker: Broker, commands: list[LogRecord]) -> None:
     for record in _read(broker, "account-events"):
         found[(record.key or b"").decode()].append(orjson.loads(record.value or b""))
     for key, mine in events.items():
-        assert [one["sequence"] for one in found[key]] == [str(number + 1) for number in range(len(mine))], key
+        assert [one["sequence"] for one in found[key]] == [f"{number + 1:010d}" for number in range(len(mine))], key
         assert [(one["type"], one["data"]) for one in found[key]] == [(t, {"amount": a}) for t, a in mine], key
     ids = [one["id"] for mine in found.values() for one in mine]
     assert len(set(ids)) == len(ids)

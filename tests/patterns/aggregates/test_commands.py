@@ -23,9 +23,10 @@ def test_an_accepted_command_appends_its_events_and_changes_the_state_in_one_bat
         ]
         assert (second.status, second.version) == ("accepted", 2)
         created, paid = (record.value for record in driver.read("order-events"))
-        assert (created["type"], created["sequence"], created["source"]) == ("order.created", "1", "/potok/shop")
+        named = "order.created", "0000000001", "/potok/shop/orders/o1"
+        assert (created["type"], created["sequence"], created["source"]) == named
         assert (created["correlationid"], created["causationid"]) == ("request-1", "c1")
-        assert (paid["type"], paid["sequence"], paid["correlationid"]) == ("order.paid", "2", "c2")
+        assert (paid["type"], paid["sequence"], paid["correlationid"]) == ("order.paid", "0000000002", "c2")
         assert created["id"] == first.events[0]["id"]
         state = {"status": "paid", "amount": 10.0, "items": ["book"], "notes": []}
         assert driver.table("orders").get("o1") == {"version": 2, "state": state}

@@ -66,7 +66,8 @@ class EventWriter:
     """Write the events of one aggregate of a query."""
 
     def __init__(self, definition: Definition, source: str, envelope: str, writer: bytes) -> None:
-        self._events, self._source, self._envelope = definition.events, f"/potok/{quote(source)}", envelope
+        self._events, self._envelope = definition.events, envelope
+        self._source = f"/potok/{quote(source, safe='')}/{quote(definition.name, safe='')}/"
         self._writer = writer
         self._codecs = {name: Json(event.cls) for name, event in definition.events.items()}
         self._masks = _masks(definition)
@@ -89,19 +90,21 @@ class EventWriter:
         masked = self._masks[name].without_personal(data)
         return Event(applied.type, self._masks[name].decode(masked), masked, id_, sequence, at, applied, data)
 
-    def record(self, event: Event, correlation: str, command_id: str, command: str) -> tuple[bytes, dict[str, bytes]]:
+    def record(
+        self, event: Event, aggregate_id: str, correlation: str, command_id: str, command: str
+    ) -> tuple[bytes, dict[str, bytes]]:
         """Return the value and the headers of the record of an event."""
         attributes: dict[str, Any] = {
             "id": event.id,
-            "source": self._source,
+            # A sequence is that of a source, so each aggregate is a source of its own.
+            "source": self._source + quote(aggregate_id, safe=""),
             "type": event.type.name,
             "time": _time(event.at),
             "datacontenttype": "application/json",
             VERSION: event.type.version,
             "correlationid": correlation,
             "causationid": command_id,
-            "sequence": str(event.sequence),
-            "sequencetype": "Integer",
+            "sequence": f"{event.sequence:010d}",  # ordered as text
         }
         envelope = Envelope(attributes, event.whole)
         headers = {WRITER: self._writer, COMMAND_ID: command_id.encode(), COMMAND: command.encode()}

@@ -111,7 +111,7 @@ class AggregateProcessor(Processor):
         )
         correlation = headers.get(CORRELATION_ID, command_id.encode()).decode("utf-8", "replace")
         for event in decision.events:
-            data, own = self._written.record(event, correlation, command_id, decision.result.command)
+            data, own = self._written.record(event, key, correlation, command_id, decision.result.command)
             ctx.forward(data, to=EVENTS, headers=own)
             self._forward(event, ctx)
         if decision.events:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.events.envelope import BadEnvelope
-from potok.events.event_type import EventType, EventTypes
+from potok.events.event_type import FORGOTTEN, EventType, EventTypes
 from potok.events.kafka_binding import read_record
 
 MOST_KINDS = 10_000
@@ -78,7 +78,8 @@ class TopicCheck:
             elif name in known:
                 yield Kind(name, version, found, *_way(version, known[name]))
             else:
-                yield Kind(name, version, found, *(("not read", "") if types.selects else ("", "unknown event type")))
+                skipped = types.selects or name == FORGOTTEN
+                yield Kind(name, version, found, *(("not read", "") if skipped else ("", "unknown event type")))
 
     def gaps(self) -> dict[str, list[int]]:
         """Return the versions of each type that are missing between 1 and the newest that was found, up to ten."""

@@ -92,6 +92,41 @@ def test_a_topic_of_events_that_the_program_reads_is_fine(potok: Any, topic: Pat
     assert "did you mean" in potok("events", "check", "goood").err
 
 
+AGGREGATE = """
+from dataclasses import dataclass
+import potok
+
+@potok.event("checked.created", version=5)
+@dataclass
+class Created:
+    order_id: str
+
+@potok.aggregate("carts", events="orders")
+class Cart:
+    order_id: str = ""
+
+    @potok.applies
+    def created(self, event: Created) -> None:
+        self.order_id = event.order_id
+
+builder = potok.StreamsBuilder("shop")
+builder.aggregate(Cart)
+"""
+
+
+def test_the_events_of_an_aggregate_are_checked_and_that_a_subject_was_forgotten_is_no_problem(
+    potok: Any, topic: Path
+) -> None:
+    (topic / "carts.py").write_text(AGGREGATE)
+    with closing(EmbeddedBroker(topic / "data")) as broker:
+        broker.append("orders", [LogRecord(b"k", plain("potok.subject.forgotten", "1.0"))], 0)
+    result = potok("events", "check", "orders", "--program", "carts.py", "--json")
+    read = {(o["type"], o["version"]): o.get("read") or o["problem"] for o in result.objects if "version" in o}
+    assert read["checked.created", 5] == "current"
+    assert read["checked.created", 1] == "no upcast from version 1 to 2"
+    assert read["potok.subject.forgotten", 1] == "not read"
+
+
 def test_memory_is_bounded_whatever_the_topic_holds() -> None:
     import pyarrow as pa
 

@@ -28,7 +28,9 @@ def check(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     program: Annotated[
         str | None,
-        typer.Option("--program", metavar="FILE[:NAME]", help="A program that reads the topic with builder.events()."),
+        typer.Option(
+            "--program", metavar="FILE[:NAME]", help="A program that reads the topic as events, or has its aggregate."
+        ),
     ] = None,
     broker: Broker = None,
     as_json: Json = False,
@@ -86,17 +88,19 @@ def _types_read(program: str, topic: str) -> EventTypes:
     """Return the types that a program reads from a topic."""
     from potok.cli.queries.program import load_topology
     from potok.errors import PotokError
-    from potok.topology.nodes import StreamSource
+    from potok.patterns.aggregates.processor import AggregateProcessor
+    from potok.topology.nodes import AggregateRoot, StreamSource
 
-    sources = load_topology(program).of_type(StreamSource)
-    declared = {source.topic: source.events for source in sources if source.events is not None}
+    topology = load_topology(program)
+    declared = {node.topic: node.events for node in topology.of_type(StreamSource) if node.events is not None}
+    for node in topology.of_type(AggregateRoot):
+        if isinstance(node.processor, AggregateProcessor):
+            declared[node.events_topic] = node.processor.definition.event_types
     if topic not in declared:
         names = ", ".join(f'"{name}"' for name in declared)
         hint = f"it reads events of {names}" if names else f'read them with builder.events("{topic}", types=[...])'
         raise PotokError(f'{program} reads no events of topic "{topic}"', hint=hint)
-    found = declared[topic]
-    assert found is not None
-    return found
+    return declared[topic]
 
 
 def _position_range(found: Found) -> dict[str, Any]:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.clock import epoch_ms
+from potok.duration import Duration, to_seconds
 from potok.errors import QueryError
 from potok.events.event_type import FORGOTTEN
 from potok.events.personal.key_store import KeyStore, known_key_store
 from potok.log.broker import Broker
 from potok.log.open import NoLogThere, log_exists, open_broker
 from potok.log.partitioner import partitions_of
+from potok.patterns.aggregates.client import Sent, append_command, wait_for_result
+from potok.patterns.aggregates.data import to_json
 from potok.patterns.aggregates.definition import definition_of
 from potok.patterns.aggregates.events import EventReader, EventRecord
 from potok.patterns.aggregates.machine import MISSING, Machine, Versioned
-from potok.patterns.aggregates.messages import WRITER, writer_of
+from potok.patterns.aggregates.messages import WRITER, Result, command_record, expectation, writer_of
 from potok.patterns.aggregates.order import Refolded, with_own
 from potok.snapshots.tables import Tables
 
@@ -50,7 +54,7 @@ class HistoricEvent(NamedTuple):
 
 
 class Aggregates(Generic[A]):
-    """The aggregates of one class, by their id. Every call sees the last committed batch."""
+    """The aggregates of one class, by their id. Every read sees the last committed batch."""
 
     def __init__(self, broker: Broker, cls: type[A], query: str, keys: KeyStore | None = None) -> None:
         self._broker, self._tables = broker, Tables(broker, query)
@@ -92,6 +96,42 @@ class Aggregates(Generic[A]):
     def history(self, aggregate_id: str) -> list[HistoricEvent]:
         """Return the events of an aggregate, the oldest first."""
         return [event for one in self._folded(aggregate_id) for event in one.events]
+
+    def send(
+        self,
+        aggregate_id: str,
+        command: object,
+        *,
+        command_id: str | None = None,
+        expected_version: int | Literal["any", "none", "exists"] = "any",
+        correlation: str | None = None,
+    ) -> Sent:
+        """Send a command. It is durable when this returns, and decided by the query; see `result`.
+
+        Args:
+            aggregate_id: The id of the aggregate: the key of the command's record.
+            command: An instance of the class of a command.
+            command_id: The same id runs the command once; a random one by default.
+            expected_version: The version that the aggregate must have.
+            correlation: The `correlationid` of the events; the id of the command by default.
+        """
+        named = {one.cls: name for name, one in self._definition.commands.items()}
+        if type(command) not in named:
+            text = f'{command!r:.200} is not a command of aggregate "{self._definition.name}"'
+            raise QueryError(text, hint=f"its commands are {', '.join(named.values())}")
+        try:
+            expectation(str(expected_version))
+        except ValueError as error:
+            raise QueryError(str(error)) from error
+        id_ = uuid.uuid4().hex if command_id is None else command_id
+        options: dict[str, Any] = {"expected_version": expected_version, "correlation": correlation}
+        record = command_record(aggregate_id, named[type(command)], to_json(command), command_id=id_, **options)
+        return append_command(self._broker, self._definition.name, id_, record)
+
+    def result(self, sent: Sent, timeout: Duration = "10 seconds") -> Result | None:
+        """Return what has become of a command; None if it is not decided in time."""
+        found = wait_for_result(self._broker, sent, to_seconds(timeout))
+        return None if found is None else found.result
 
     def _folded(self, key: str) -> list[_Step]:
         """Return the records in the order in which they were folded."""

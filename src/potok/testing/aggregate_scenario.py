@@ -8,7 +8,7 @@ from typing import Any
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import TopologyError
 from potok.events.event_type import event_name
-from potok.patterns.aggregates.data import Json, to_data
+from potok.patterns.aggregates.data import Json, to_json
 from potok.patterns.aggregates.definition import definition_of
 from potok.patterns.aggregates.messages import ANY, Result, command_record, commands_topic, read_result, results_topic
 from potok.snapshots.aggregates import Aggregates
@@ -89,7 +89,7 @@ class AggregateScenario:
         names = {one.cls: name for name, one in definition.commands.items()}
         for number, (command, expected) in enumerate(self._commands, len(self._events)):
             name = names[type(command)]
-            record = command_record(KEY, name, to_data(command), expected_version=expected)
+            record = command_record(KEY, name, to_json(command), expected_version=expected)
             driver.send(commands_topic(definition.name), record.value, KEY, timestamp=number, headers=record.headers)
         driver.run()
 

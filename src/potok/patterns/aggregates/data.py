@@ -115,6 +115,11 @@ def to_data(instance: Any) -> dict[str, Any]:
     return msgspec.to_builtins(instance, builtin_types=_KEPT)  # type: ignore[no-any-return]
 
 
+def to_json(instance: Any) -> dict[str, Any]:
+    """Return the fields of an instance as JSON holds them."""
+    return msgspec.to_builtins(instance)  # type: ignore[no-any-return]
+
+
 def json_schemas(classes: Sequence[type], references: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return the JSON Schema of each class, and the schemas that they refer to by name, as `references` says."""
     schemas, components = msgspec.json.schema_components(classes, ref_template=references)

@@ -222,7 +222,10 @@ def data_object(event: Envelope) -> Any:
 
 def is_json(event: Envelope) -> bool:
     """Whether the data is JSON, which it is unless another type is given."""
-    kind = str(event.attributes.get("datacontenttype", "application/json")).partition(";")[0].strip().lower()
+    given = event.attributes.get("datacontenttype")
+    if given is None or given == "application/json":
+        return True
+    kind = str(given).partition(";")[0].strip().lower()
     return kind.endswith(("/json", "+json"))
 
 

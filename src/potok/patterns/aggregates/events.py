@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -22,6 +23,9 @@ from potok.patterns.aggregates.messages import COMMAND, COMMAND_ID, WRITER
 Headers = tuple[tuple[str, bytes], ...]
 
 _FORGOTTEN = FORGOTTEN.encode()
+_PLAIN = re.compile(r"[A-Za-z0-9_.~-]*")
+"""Ids that a URI holds as they are."""
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -97,7 +101,7 @@ class EventWriter:
         attributes: dict[str, Any] = {
             "id": event.id,
             # A sequence is that of a source, so each aggregate is a source of its own.
-            "source": self._source + quote(aggregate_id, safe=""),
+            "source": self._source + (aggregate_id if _PLAIN.fullmatch(aggregate_id) else quote(aggregate_id, safe="")),
             "type": event.type.name,
             "time": _time(event.at),
             "datacontenttype": "application/json",

@@ -60,6 +60,7 @@ class Machine:
     def __init__(self, definition: Definition, writer: EventWriter | None = None) -> None:
         self.definition, self._writer = definition, writer
         self._guarded = _guarded(definition.cls)
+        self._has_creation = definition.has_creation
         self._commands, self._rows = Commands(), Rows(definition.cls)
         self._codecs = {name: Json(one.cls) for name, one in definition.commands.items()}
 
@@ -91,7 +92,7 @@ class Machine:
                 text = f"the aggregate {'exists' if before.version else 'does not exist'}"
             return self._refused(given, before, name, "wrong_version", text)
         declared = self.definition.commands[name]
-        if self.definition.has_creation and declared.creates == (before.version > 0):
+        if self._has_creation and declared.creates == (before.version > 0):
             return self._refused(given, before, name, "rejected", f"{_existence(self.definition, given, before)}")
         try:
             events, after = self._decided(declared, command, given, before, identify)

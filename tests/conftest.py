@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 import memory_files
+from potok import redact
 from potok.log.kafka.development.jars import connector_jars
 from potok.log.kafka.errors import JarsNotFound
 from potok.settings import Settings
@@ -23,6 +24,7 @@ pytest_plugins = ("kafka", "servers", "left_open")
 """What is in kafka.py and servers.py of this directory, servers for all tests, and in left_open.py."""
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Browser
     from pyspark import SparkContext
 
 SLOW = ("kafka", "spark", "kill", "browser")
@@ -34,6 +36,12 @@ Those of the browser come last: its driver leaves an event loop running in the t
 
 FAILED = pytest.StashKey[int]()
 """How many tests have failed in this run."""
+
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+"""Flags of the browser."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 MAC_BROWSER = Path("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome")
@@ -55,6 +63,14 @@ def tests_travel_by_name() -> Iterator[None]:
         module = sys.modules.get(name)
         if module is not None and Path(module.__file__ or "").is_relative_to(Path(__file__).parent):
             cloudpickle.unregister_pickle_by_value(module)
+
+
+@pytest.fixture(autouse=True)
+def secrets_of_one_test() -> Iterator[None]:
+    """A word that one test uses as a secret is not masked in the messages of the next."""
+    before = set(redact._known)
+    yield
+    redact._known.intersection_update(before)
 
 
 @pytest.fixture(scope="session")
@@ -83,6 +99,17 @@ def chromium() -> str:
     found = find_browser()
     assert found is not None
     return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium: str) -> Iterator[Browser]:
+    """The browser of the whole run. A second driver cannot start in the same thread."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=chromium, args=FLAGS)
+        yield started
+        started.close()
 
 
 def find_browser() -> str | None:

@@ -77,10 +77,11 @@ def test_every_extra_is_declared_and_part_of_all() -> None:
 
 
 def test_no_package_is_both_required_and_in_an_extra() -> None:
-    names = [re.split(r"[\[<>=;]", line)[0] for line in PROJECT["dependencies"]]
+    required = {_package(line) for line in PROJECT["dependencies"]}
     for extra in EXTRAS:
-        names += [re.split(r"[\[<>=;]", line)[0] for line in PROJECT["optional-dependencies"][extra]]
-    assert len(names) == len(set(names))
+        packages = [_package(line) for line in PROJECT["optional-dependencies"][extra]]
+        assert required.isdisjoint(packages)
+        assert len(packages) == len(set(packages))
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,10 @@ def test_a_missing_extra_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EXTRAS, "kafka", ("no_such_package.inside",))
     with pytest.raises(ExtraMissing, match="the log needs the extra kafka"):
         need_extra("the log", "kafka")
+
+
+def _package(requirement: str) -> str:
+    return re.split(r"[\[<>=;]", requirement)[0]
 
 
 def _run(module: str, program: str, *words: str) -> subprocess.CompletedProcess[str]:

@@ -9,9 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser
 
-from browser.conftest import FLAGS
 from potok.patterns.aggregates.messages import command_record
 from potok.testing import TestDriver
 
@@ -111,11 +110,9 @@ def test_an_order_is_paid_and_reserved_or_cancelled_and_paid_back(size: int, tmp
 
 
 @pytest.mark.browser
-def test_the_page_of_the_shop_reads_its_own_writes(spark: Any, chromium: str, tmp_path: Path) -> None:
+def test_the_page_of_the_shop_reads_its_own_writes(spark: Any, browser: Browser, tmp_path: Path) -> None:
     app = program("checkout")
-    with app.running(str(tmp_path), 0) as url, sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = browser.new_page()
+    with app.running(str(tmp_path), 0) as url, browser.new_page() as page:
         page.set_default_timeout(60_000)
         errors: list[str] = []
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -129,5 +126,4 @@ def test_the_page_of_the_shop_reads_its_own_writes(spark: Any, chromium: str, tm
         page.fill("input[name=quantity]", "2")
         page.click("text=Place order")
         page.locator("tbody tr .cancelled").wait_for()
-        browser.close()
         assert errors == []

@@ -21,6 +21,9 @@ from tests.sources.test_appender import values
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(120)]
 
 REQUESTS = 60
+NOBODY = "http://127.0.0.1:9"
+"""The address of a gateway that was killed while it read the file, before it listened."""
+
 LISTENERS = """
 [w]
 type = "webhook"
@@ -48,7 +51,8 @@ def gateway(directory: Path, failpoint: str) -> Iterator[str]:
         env={**os.environ, "POTOK_FAILPOINT": failpoint, "POTOK_BROKER": "file:./data"},
     ) as process:
         assert process.stdout is not None
-        yield "http://" + json.loads(process.stdout.readline())["address"]
+        line = process.stdout.readline()
+        yield "http://" + json.loads(line)["address"] if line else NOBODY
         if not failpoint:
             process.terminate()
         assert process.wait(30) == (-signal.SIGKILL if failpoint else 0)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from potok.errors import SchemaError
-from potok.records.formats.protobuf.schema import NULLS
 from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Refused, SourceLocation, closest
@@ -186,7 +185,7 @@ def _with_options(options: Options, side: str, name: str, inherited: dict[str, s
 def _nulls(options: Options, written: str) -> str:
     """Return how Protobuf represents NULL."""
     found = options.text(written).lower()
-    if found not in NULLS or found == "default":
+    if found not in ("optional", "wrapper"):
         hint = f"write {written} = 'OPTIONAL' or 'WRAPPER'; without it, a missing value is read as 0, false or ''"
         raise Refused(f"{written} cannot be '{options.text(written)}'", hint=hint, location=options.at(written))
     return found

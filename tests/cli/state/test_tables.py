@@ -314,6 +314,6 @@ def test_tables_get_says_on_stderr_that_the_query_is_behind(potok, log: Broker, 
 def test_a_row_is_read_once_the_table_includes_a_write(tables) -> None:
     assert tables("get", "order_counts", "anna", "--wait-for", "orders:0:1").out == "3\n"
     late = tables("scan", "order_counts", "--wait-for", "orders:0:1000", "--wait", "0 seconds")
-    assert (late.code, "has reached orders:0:5, not orders:0:1000" in late.err) == (1, True)
+    assert (late.code, "has reached orders:0:6, not orders:0:1000" in late.err) == (1, True)
     bad = tables("get", "order_counts", "anna", "--wait-for", "x")
     assert (bad.code, '"x" is not a position' in bad.err) == (1, True)

@@ -16,8 +16,8 @@ from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 from tests.kill.answer import same
 
-NOT_OF_VALUES = {"windowed", "session", "none"}
-"""Formats that no value has, or that read none."""
+NOT_OF_VALUES = {"windowed", "session", "none", "cloudevents"}
+"""Formats that no value has, that read none, or that only SQL names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,9 +27,9 @@ def test_one_commit_makes_the_batches_of_all_visible(shared: ByHand, monkeypatch
     published: list[set[str]] = []
     publish = shared.broker.publish
 
-    def note(staged: Any, metadata_keys: Mapping[str, Any], *rest: Any) -> None:
+    def note(staged: Any, metadata_keys: Mapping[str, Any], *rest: Any, **named: Any) -> None:
         published.append({mark for mark in metadata_keys if mark.endswith("/ledger")})
-        publish(staged, metadata_keys, *rest)
+        publish(staged, metadata_keys, *rest, **named)
 
     monkeypatch.setattr(shared.broker, "publish", note)
     send(shared.broker, 20)

@@ -275,11 +275,11 @@ def test_all_members_wait_where_nothing_can_be_published(shared: ByHand, monkeyp
     publish = shared.broker.publish
     seen: list[set[QueryState]] = []
 
-    def away(*args: Any) -> None:
+    def away(*args: Any, **named: Any) -> None:
         seen.append({found.state for found in shared.statuses().values()})
         if len(seen) < 3:
             raise KafkaUnreachable("far:9092", "no answer")
-        publish(*args)
+        publish(*args, **named)
 
     monkeypatch.setattr(shared.broker, "publish", away)
     send(shared.broker, 10)

@@ -39,7 +39,7 @@ def list_commands(context: typer.Context, broker: Broker = None, as_json: Json =
         for aggregate, name, doc in rows:
             print_json({"aggregate": aggregate, "command": name, "doc": doc})
     elif not rows:
-        note("no aggregates; builder.aggregate(Order) in a program adds one, and potok run starts it")
+        note("no aggregates; builder.aggregate(Order) in a program adds one, and potok run PROGRAM starts it")
     else:
         print_table(("aggregate", "command", "what it does"), [(a, n, d.partition("\n")[0]) for a, n, d in rows])
 

@@ -99,7 +99,7 @@ def _own_paths() -> dict[str, Any]:
         },
     }
     described = {"200": {"description": "The aggregates.", "content": {_JSON: {"schema": {"type": "object"}}}}}
-    return {"/commands": {"get": {**listed, "responses": described}}, "/commands/{id}": {"get": status}}
+    return {"/commands": {"get": {**listed, "responses": {**described, **OTHERS}}}, "/commands/{id}": {"get": status}}
 
 
 def _paths(known: Mapping[str, AggregateDescription]) -> Iterator[tuple[str, Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from architecture.tree import ROOT, imports
+from architecture.tree import ROOT, files, imports
 
 WEB = ("server/",)
 TERMINAL = ("cli/",)
@@ -47,6 +47,12 @@ def wrong_doors(root: Path) -> list[str]:
 
 def test_the_server_uses_the_public_names_of_uvicorn_alone() -> None:
     assert [str(item) for item in imports(ROOT) if item.module.startswith("uvicorn.")] == []
+
+
+def test_the_module_that_pyspark_finds_imports_the_room_spark_alone() -> None:
+    others = [item for item in imports(ROOT) if item.path.parts[:2] == ("src", "pyspark_potok")]
+    assert {item.module for item in others} == {"potok.spark.data_source.source.PotokDataSource"}
+    assert {path.parts[1] for path in files(ROOT, "*.py") if path.parts[0] == "src"} == {"potok", "pyspark_potok"}
 
 
 def test_each_package_comes_in_by_its_door() -> None:

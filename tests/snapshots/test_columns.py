@@ -127,3 +127,19 @@ def test_pandas_and_polars_have_the_same_rows() -> None:
         polars = table.to_polars()
         assert isinstance(polars, pl.DataFrame)
         assert polars.to_dicts() == [{"key": "a", "name": "Ada", "age": 36}]
+
+
+def test_the_rows_of_an_instant_are_columns_too() -> None:
+    builder = StreamsBuilder("q")
+    builder.table("t", value="n int", history="1 day")
+    with InProcess(builder) as driver:
+        for at, n in [(10, 1), (20, 2)]:
+            driver.send("t", {"n": n}, "a", timestamp=at)
+        driver.run()
+        table = driver.table("t")
+        assert [table.to_arrow(as_of=at).to_pylist() for at in (9, 10, 25)] == [
+            [],
+            [{"key": "a", "n": 1}],
+            [{"key": "a", "n": 2}],
+        ]
+        assert table.to_arrow().to_pylist() == [{"key": "a", "n": 2}]

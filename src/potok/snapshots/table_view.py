@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import pyarrow as pa
+
 from potok.clock import epoch_ms
 from potok.errors import QueryError
 from potok.extras import need_extra
@@ -21,7 +23,6 @@ from potok.snapshots.windows import Cell
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-    import pyarrow as pa
 
     from potok.snapshots.snapshot import Snapshot
     from potok.snapshots.tables import Tables
@@ -156,25 +157,31 @@ class TableView:
     def __len__(self) -> int:
         return len(self._rows_in())
 
-    def to_arrow(self) -> pa.Table:
-        """Return all rows as an Arrow table, in no particular order.
+    def to_arrow(self, *, as_of: Instant | None = None) -> pa.Table:
+        """Return all rows as an Arrow table, in no particular order; of a table with a history, those of an instant.
 
         Its columns are `key`, `window_start` and `window_end` if the table has windows, and the value: the fields of a
         value with fields, else `value`. Keys and values without a declared type are JSON text.
         """
-        return self._tables.read(ColumnReader(self._layout).table, frozen=True)
+        reader = ColumnReader(self._layout)
+        if as_of is None:
+            return self._tables.read(reader.table, frozen=True)
+        self._require_history()
+        as_of_ms = _ms(as_of)
+        check_retained(self._layout, self._tables.clock_ms(self.name), as_of_ms)
+        return self._tables.read(lambda found: pa.Table.from_batches([reader.as_of(found, as_of_ms)]), frozen=True)
 
-    def to_pandas(self) -> pd.DataFrame:
+    def to_pandas(self, *, as_of: Instant | None = None) -> pd.DataFrame:
         """Return all rows as a pandas DataFrame, with the columns of `to_arrow`."""
         need_extra("to_pandas", "dataframes")
-        return self.to_arrow().to_pandas()
+        return self.to_arrow(as_of=as_of).to_pandas()
 
-    def to_polars(self) -> pl.DataFrame:
+    def to_polars(self, *, as_of: Instant | None = None) -> pl.DataFrame:
         """Return all rows as a Polars DataFrame, with the columns of `to_arrow`."""
         need_extra("to_polars", "dataframes")
         import polars as pl  # slow to import
 
-        return pl.DataFrame(self.to_arrow())
+        return pl.DataFrame(self.to_arrow(as_of=as_of))
 
     def rows_of(self, snapshot: Snapshot, span: Span = ALL) -> list[tuple[Any, Any]]:
         """Return the rows of this table in a snapshot of the caller, or those in a range of stored keys."""

@@ -65,6 +65,18 @@ def open_snapshots(
             yield stack.enter_context(postgres_snapshots(location, query, shards))
 
 
+@contextmanager
+def open_snapshot(where: str | Path | Where, query: str, shard: int) -> Iterator[ShardSnapshot]:
+    """Open a snapshot of one shard."""
+    location = _where(where)
+    if location.kind == FILE:
+        with LmdbSnapshot(shard_path(location, query, shard)) as snapshot:
+            yield snapshot
+    else:
+        with open_snapshots(where, query, shard + 1) as opened:
+            yield opened[shard]
+
+
 def close_store(where: str | Path | Where, query: str, shard: int) -> None:
     """Close the files of a shard, so that they can be removed."""
     location = _where(where)
@@ -114,6 +126,11 @@ class StateLocation:
     def snapshots(self, shards: int, *, frozen: bool = False) -> Iterator[list[ShardSnapshot]]:
         """Open snapshots of all shards; `frozen` ones never change in any store, at a cost."""
         with open_snapshots(self.where, self.name, shards, frozen=frozen) as opened:
+            yield opened
+
+    @contextmanager
+    def snapshot(self, shard: int) -> Iterator[ShardSnapshot]:
+        with open_snapshot(self.where, self.name, shard) as opened:
             yield opened
 
     def close(self, shards: int) -> None:

@@ -1,0 +1,1 @@
+"""The data source `potok` as Spark reads it: `spark.read.format("potok")`."""

@@ -15,6 +15,7 @@ from potok.events.event_type import EventTypes
 from potok.topology.graph import Topology
 from potok.topology.nodes import (
     Aggregate,
+    AggregateRoot,
     Branch,
     Channel,
     Node,
@@ -31,6 +32,7 @@ from potok.topology.nodes import (
     ToStream,
     ToTable,
 )
+from tests.oracle.aggregate_roots import RootSteps, root_rows, root_steps
 from tests.oracle.call import UserError, call
 from tests.oracle.canonical import seen_value
 from tests.oracle.decode import Undecodable, decode
@@ -39,7 +41,7 @@ from tests.oracle.event_windows import Failed, rows_of_aggregate
 from tests.oracle.events import events_in
 from tests.oracle.joins import Pair, RowsAtHand, joins_of, way_to_join
 from tests.oracle.lifetimes import MortalRows, latest_rows
-from tests.oracle.processors import TIMEOUTS, Failure, Sent, own_steps, stored_rows
+from tests.oracle.processors import TIMEOUTS, Failure, Own, Sent, own_steps, stored_rows
 from tests.oracle.records import LOST, DeadLetter, Expected, Input, Item, Output, Position, Written
 from tests.oracle.stateless import arm_of, outcome
 from tests.oracle.suppress import HeldRows, window_of
@@ -91,7 +93,8 @@ class _Walk:
         self.algebra = algebra_of(topology)
         self.joined = {node: rows for node, rows in self.algebra.items() if isinstance(rows, JoinRows)}
         self.joins = joins_of(topology)
-        self.own = own_steps(topology)
+        self.own: dict[Node, Own | RootSteps] = {**own_steps(topology)}
+        self.own |= {node: root_steps(node) for node in topology.of_type(AggregateRoot)}
         self.topics: dict[str, Output] = {}
         self.dead_letters: list[DeadLetter] = []
         for sink in topology.of_type(Sink):
@@ -299,5 +302,5 @@ class _Walk:
         tables = {node.name: rows.rows() for node, rows in self.aggregates.items()}
         tables |= {node.name: rows.rows() for node, rows in self.latest.items()}
         tables |= {node.name: self.derived[node].rows() for node in self.topology if getattr(node, "kept", False)}
-        tables |= stored_rows(self.topology, self.own)
+        tables |= stored_rows(self.topology, self.own) | root_rows(self.own)
         return Expected(tables | rows_of(self.algebra), self.topics, self.dead_letters)

@@ -295,7 +295,7 @@ def own_steps(topology: Topology) -> dict[Node, Own]:
     return found
 
 
-def stored_rows(topology: Topology, own: Mapping[Node, Own]) -> dict[str, dict[str, Any]]:
+def stored_rows(topology: Topology, own: Mapping[Node, Any]) -> dict[str, dict[str, Any]]:
     """The tables of readable stores: a row for each key whose value is not the default."""
     tables: dict[str, dict[str, Any]] = {}
     for node in topology.of_type(StoreTable):

@@ -16,7 +16,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 GUARANTEES = ("exactly_once", "at_least_once", "at_most_once")
 
 
-def build(directory: Path, web: str, database: str, cache: str) -> StreamsBuilder:
+def build(directory: Path, web: str, database: str, cache: str, search: str) -> StreamsBuilder:
     builder = StreamsBuilder("shop")
     orders = builder.stream("orders", value="n bigint")
     for guarantee in GUARANTEES:
@@ -24,6 +24,7 @@ def build(directory: Path, web: str, database: str, cache: str) -> StreamsBuilde
         orders.to_files(directory / "files" / guarantee, guarantee=guarantee)
         orders.to_postgres(database, guarantee, guarantee=guarantee)
         orders.to_redis(cache, prefix=f"{guarantee}:", guarantee=guarantee)
+        orders.to_opensearch(search, f"guarantees-{guarantee}", guarantee=guarantee)
         orders.to_http(f"{web}/{guarantee}", batch=7, guarantee=guarantee, name=f"http-{guarantee}")
     for guarantee in GUARANTEES[1:]:
         orders.to_callable(appending(directory / guarantee), guarantee=guarantee, name=f"call-{guarantee}")

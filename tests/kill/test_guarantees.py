@@ -17,6 +17,7 @@ import psycopg
 import pyarrow.parquet as pq
 import pytest
 import redis
+import urllib3
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
@@ -35,8 +36,8 @@ REPEATED, LOST = 2, 3
 
 FAILPOINTS = ["deliver.before:2", "deliver.done:1", "ledger.committed:2", "deliver.after:1", ""]
 
-SINKS = ("topic", "files", "postgres", "http", "callable", "redis")
-KEYED = frozenset({"redis"})
+SINKS = ("topic", "files", "postgres", "http", "callable", "redis", "opensearch")
+KEYED = frozenset({"redis", "opensearch"})
 """Sinks that keep one value per key: what is written again replaces the same."""
 
 COUNT_WRITES = """
@@ -48,8 +49,9 @@ $$ BEGIN INSERT INTO writes VALUES (TG_TABLE_NAME, NEW.n); RETURN NULL; END $$ L
 class Aftermath:
     """How often each record is in each sink, when the query has come to the end at last."""
 
-    def __init__(self, directory: Path, site: Site, database: str, cache: str) -> None:
-        self.directory, self.site, self.database, self.cache = directory, site, database, cache
+    def __init__(self, directory: Path, site: Site, database: str, cache: str, search: str) -> None:
+        self.directory, self.site = directory, site
+        self.database, self.cache, self.search = database, cache, search
 
     def run(self, failpoint: str) -> None:
         finished = subprocess.run(
@@ -65,7 +67,7 @@ class Aftermath:
 
     @property
     def _servers(self) -> tuple[str, ...]:
-        return self.site.url, self.database, self.cache
+        return self.site.url, self.database, self.cache, self.search
 
     def batch(self, number: int) -> Counter[int]:
         return Counter(json.loads((self.directory / "exactly_once" / f"{number}.json").read_text()))
@@ -104,6 +106,13 @@ class Aftermath:
         finally:
             client.close()
 
+    def _opensearch(self, guarantee: str) -> list[int]:
+        index = f"{self.search}/guarantees-{guarantee}"
+        with urllib3.PoolManager() as pool:
+            pool.request("POST", f"{index}/_refresh")
+            found = pool.request("GET", f"{index}/_search?size=10000").json()
+        return [hit["_source"]["n"] for hit in found["hits"]["hits"]]
+
     def _callable(self, guarantee: str) -> list[int]:
         path = self.directory / guarantee
         if guarantee == "exactly_once":
@@ -112,7 +121,9 @@ class Aftermath:
 
 
 @pytest.fixture(scope="module")
-def aftermath(tmp_path_factory: pytest.TempPathFactory, postgres_url: str, redis_url: str) -> Iterator[Aftermath]:
+def aftermath(
+    tmp_path_factory: pytest.TempPathFactory, postgres_url: str, redis_url: str, opensearch_url: str
+) -> Iterator[Aftermath]:
     directory = tmp_path_factory.mktemp("guarantees")
     name = f"guarantees_{uuid.uuid4().hex[:8]}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
@@ -131,7 +142,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory, postgres_url: str, redis
     broker.append("orders", [LogRecord(b"%d" % n, b'{"n": %d}' % n, n) for n in range(RECORDS)])
     with web_server() as site:
         site.url = site.url.removesuffix("/orders")
-        made = Aftermath(directory, site, database, redis_url)
+        made = Aftermath(directory, site, database, redis_url, opensearch_url)
         for failpoint in FAILPOINTS:
             made.run(failpoint)
         yield made

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from potok.dsl.delivering import Delivering
 from potok.duration import Duration, to_ms
 from potok.sinks.guarantee import Guarantee, GuaranteeName
+from potok.sinks.opensearch.opensearch import OpenSearchTarget
 from potok.sinks.redis.redis import RedisFormat, RedisTarget
 
 
@@ -40,6 +43,40 @@ class MaintainedSinks(Delivering):
         ttl_ms = None if ttl is None else to_ms(ttl)
         target = RedisTarget(url, prefix, format, ttl_ms, _given_up(give_up_after))
         self._deliver(target, prefix.strip(":") or "all", guarantee, name)
+
+    def to_opensearch(
+        self,
+        url: str,
+        index: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        bulk_bytes: int = 5_000_000,
+        timeout: Duration = "30 seconds",
+        give_up_after: Duration | None = None,
+        guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
+        name: str | None = None,
+    ) -> None:
+        """Maintain an index in OpenSearch or Elasticsearch: a value replaces the document of its key, a null deletes.
+
+        >>> products.to_opensearch("http://localhost:9200", "products")
+
+        A document that does not fit the mapping becomes a dead letter; items that the server puts off are retried.
+
+        Args:
+            url: The server; user and password may be part of it.
+            index: Created if it does not exist, with the mapping that the server derives.
+            headers: Sent with each request, for example `{"Authorization": "ApiKey ..."}`.
+            bulk_bytes: The size of a bulk request.
+            timeout: The time limit of a request.
+            give_up_after: How long to retry while the server does not answer before the query stops; by default the
+                setting `retry_for`.
+            guarantee: With `exactly_once`, documents have external versions, and the index `potok-fences` has a
+                document for this step.
+            name: Names the step and its fence.
+        """
+        given = tuple((headers or {}).items())
+        target = OpenSearchTarget(url, index, given, bulk_bytes, to_ms(timeout), _given_up(give_up_after))
+        self._deliver(target, index, guarantee, name)
 
 
 def _given_up(after: Duration | None) -> int | None:

@@ -1,0 +1,1 @@
+"""The OpenSearch and Elasticsearch sink."""

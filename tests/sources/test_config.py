@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from potok.sources import GrowingFiles, Overload, Udp, Webhook, load_gateway
+from potok.sources import GrowingFiles, Mqtt, Overload, RabbitMq, Udp, Webhook, load_gateway
 from potok.sources.config import BadGatewayFile
 
 
@@ -40,6 +40,18 @@ def test_a_file_gives_the_log_and_the_listeners(tmp_path: Path) -> None:
             path = "*.log"
             topic = "log"
             poll_interval = 2
+            [queue]
+            type = "rabbitmq"
+            url = "amqp://localhost/"
+            queue = "orders"
+            topic = "orders"
+            id = "message_id"
+            [sensors]
+            type = "mqtt"
+            url = "mqtt://localhost"
+            subscribe = ["sensors/#"]
+            client_id = "potok"
+            topic = "sensors"
             """,
         )
     )
@@ -55,6 +67,8 @@ def test_a_file_gives_the_log_and_the_listeners(tmp_path: Path) -> None:
         ),
         Udp(name="metrics", listen="[::1]:8125", topic="metrics", overload=Overload(when_full="drop_newest")),
         GrowingFiles(name="log", path="*.log", topic="log", poll_interval=2),
+        RabbitMq(name="queue", url="amqp://localhost/", queue="orders", topic="orders", id="message_id"),
+        Mqtt(name="sensors", url="mqtt://localhost", subscribe=("sensors/#",), client_id="potok", topic="sensors"),
     ]
 
 

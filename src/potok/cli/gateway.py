@@ -99,7 +99,7 @@ def _table(running: Gateway) -> Table:
             f"{counts.received:,}",
             f"{counts.landed:,}",
             f"{counts.buffered:,}",
-            f"{sum(counts.lost.values()) + (counts.kernel_dropped or 0):,}",
+            f"{sum(counts.lost.values()) + (counts.kernel_dropped or 0) + (counts.missing or 0):,}",
             f"{sum(counts.refused.values()):,}",
             each.problem or "",
         )
@@ -113,6 +113,7 @@ def _line(status: ListenerStatus) -> str:
     parts += [f"lost ({reason}) {count:,}" for reason, count in counts.lost.items()]
     parts += [f"refused ({reason}) {count:,}" for reason, count in counts.refused.items()]
     parts += [f"dropped by the kernel {counts.kernel_dropped:,}"] if counts.kernel_dropped else []
+    parts += [f"missing {counts.missing:,}"] if counts.missing else []
     parts += [status.problem] if status.problem else []
     return f"{status.name}: {', '.join(parts)}"
 

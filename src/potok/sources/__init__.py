@@ -6,7 +6,12 @@ from potok.sources.config import load_gateway
 from potok.sources.counters import Counts
 from potok.sources.gateway import Gateway, ListenerStatus
 from potok.sources.growing_files import GrowingFiles
+from potok.sources.messages.mqtt import Mqtt
+from potok.sources.messages.nng import Nng
+from potok.sources.messages.rabbitmq import RabbitMq
+from potok.sources.messages.zeromq import ZeroMq
 from potok.sources.overload import Overload
+from potok.sources.polling.http_poll import HttpPoll
 from potok.sources.statsd.statsd import Statsd
 from potok.sources.statsd.tables import StatsdTables, statsd_tables
 from potok.sources.tcp_lines import TcpLines
@@ -17,13 +22,18 @@ __all__ = [
     "Counts",
     "Gateway",
     "GrowingFiles",
+    "HttpPoll",
     "ListenerStatus",
+    "Mqtt",
+    "Nng",
     "Overload",
+    "RabbitMq",
     "Statsd",
     "StatsdTables",
     "TcpLines",
     "Udp",
     "Webhook",
+    "ZeroMq",
     "load_gateway",
     "statsd_tables",
 ]

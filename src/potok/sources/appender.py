@@ -97,15 +97,20 @@ class Appender:
         return []
 
     def _settle_unfit(self, taken: Sequence[Arrival], unfit: dict[int, str]) -> list[Arrival]:
-        """Settle the arrivals with records that the topic does not accept; return the others."""
+        """Settle what the topic does not accept, and return the arrivals that have records left."""
         left, first = [], 0
         for arrival in taken:
-            reasons = [unfit[row] for row in range(first, first + len(arrival)) if row in unfit]
+            rows = {row - first: unfit[row] for row in range(first, first + len(arrival)) if row in unfit}
             first += len(arrival)
-            if reasons:
-                _logger.warning("%s: %d records were not accepted: %s", self._name, len(arrival), reasons[0])
+            if not rows:
+                left.append(arrival)
+                continue
+            lost = len(arrival) if arrival.whole else len(rows)
+            _logger.warning("%s: %d records were not accepted: %s", self._name, lost, next(iter(rows.values())))
+            if lost == len(arrival):
                 self._buffer.settle(arrival, NOT_ACCEPTED)
             else:
+                self._buffer.settle_rows(arrival, rows, NOT_ACCEPTED)
                 left.append(arrival)
         return left
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -16,13 +16,16 @@ Done = Callable[[str | None], None]
 
 @dataclass(slots=True, eq=False)
 class Arrival:
-    """Records that arrived together: acknowledged together, and dropped together."""
+    """Records that arrived together: acknowledged together, and dropped together when the buffer is full."""
 
     records: Sequence[LogRecord] | pa.RecordBatch
     size: int
     """Their bytes."""
 
     done: Done | None = None
+    whole: bool = False
+    """Whether it is lost as a whole when the topic does not accept one of its records."""
+
     at_s: float = field(default_factory=time.monotonic)
 
     def __len__(self) -> int:
@@ -33,8 +36,16 @@ class Arrival:
             self.done(problem)
 
     @classmethod
-    def of(cls, records: Sequence[LogRecord], done: Done | None = None) -> Arrival:
-        return cls(records, sum(map(size_of, records)), done)
+    def of(cls, records: Sequence[LogRecord], done: Done | None = None, *, whole: bool = False) -> Arrival:
+        return cls(records, sum(map(size_of, records)), done, whole)
+
+    def leave_out(self, rows: Collection[int]) -> None:
+        """Remove some records."""
+        kept = [row for row in range(len(self)) if row not in rows]
+        if isinstance(self.records, pa.RecordBatch):
+            self.records = self.records.take(pa.array(kept, pa.int64()))
+        else:
+            self.records = [self.records[row] for row in kept]
 
 
 def size_of(record: LogRecord) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from potok.sources.arrival import Arrival
 from potok.sources.counters import DROPPED_NEWEST, DROPPED_OLDEST, EXPIRED, Counters
@@ -96,6 +96,14 @@ class MemoryBuffer:
             arrival.finish(None)
         else:
             self._lose(arrival, reason)
+
+    def settle_rows(self, arrival: Arrival, rows: Collection[int], reason: str) -> None:
+        """Lose some records of an arrival that was taken, and keep the others."""
+        with self._changed:
+            self._records -= len(rows)
+            self._changed.notify_all()
+        arrival.leave_out(rows)
+        self._counters.lost(len(rows), reason)
 
     def is_expired(self, arrival: Arrival) -> bool:
         limit = self._overload.max_age_ms

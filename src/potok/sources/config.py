@@ -20,13 +20,20 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hint
 from potok.errors import SetupError, TopologyError
 from potok.sources.growing_files import GrowingFiles
 from potok.sources.listener import ListenerSpec
+from potok.sources.messages.mqtt import Mqtt
+from potok.sources.messages.nng import Nng
+from potok.sources.messages.rabbitmq import RabbitMq
+from potok.sources.messages.zeromq import ZeroMq
 from potok.sources.overload import Overload
+from potok.sources.polling.http_poll import HttpPoll
 from potok.sources.statsd.statsd import Statsd
 from potok.sources.tcp_lines import TcpLines
 from potok.sources.udp.udp import Udp
 from potok.sources.webhooks.webhook import Webhook
 
-KINDS: dict[str, type[ListenerSpec]] = {spec.kind: spec for spec in (Webhook, Udp, Statsd, TcpLines, GrowingFiles)}
+KINDS: dict[str, type[ListenerSpec]] = {
+    spec.kind: spec for spec in (Webhook, Udp, Statsd, RabbitMq, Mqtt, ZeroMq, Nng, TcpLines, GrowingFiles, HttpPoll)
+}
 """The listeners by their `type`."""
 
 
@@ -84,17 +91,13 @@ def listener_of(name: str, options: object) -> ListenerSpec:
         if option not in known:
             raise TopologyError(f'a {kind} listener has no option "{option}"', hint=_suggestion("", option, known))
         given[option] = _value(option, value, hints[option])
-    missing = [each for each in ("topic", "listen", "path") if each in known and each not in given]
-    required = [each for each in missing if not _has_default(spec, each)]
+    required = [each.name for each in fields(spec) if each.default is MISSING and each.name not in (*given, "name")]
     if required:
-        raise TopologyError(f'a {kind} listener needs the option "{required[0]}"', hint=f'write {required[0]} = "..."')
+        hint = f"write {_spelling(required[0], hints[required[0]])}"
+        raise TopologyError(f'a {kind} listener needs the option "{required[0]}"', hint=hint)
     listener = spec(name=name, **given)
     listener.check()
     return listener
-
-
-def _has_default(spec: type[ListenerSpec], name: str) -> bool:
-    return next(each.default for each in fields(spec) if each.name == name) is not MISSING
 
 
 def _value(option: str, value: Any, hint: Any) -> Any:
@@ -121,6 +124,8 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _spelling(option: str, hint: Any) -> str:
+    if get_origin(hint) is tuple:
+        return f'{option} = ["..."]'
     if get_origin(hint) is Literal:
         return " or ".join(f'{option} = "{each}"' for each in get_args(hint))
     allowed = [each for each in (get_args(hint) or (hint,)) if each is not NoneType]

@@ -13,14 +13,16 @@ EXPIRED = "expired"
 DROPPED_NEWEST = "dropped_newest"
 DROPPED_OLDEST = "dropped_oldest"
 NOT_ACCEPTED = "not_accepted"
+FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """A consistent reading: `received == landed + sum(lost.values()) + buffered`.
+    """A consistent reading: `received == landed + duplicates + sum(lost.values()) + buffered`.
 
     `refused` counts what never entered: the sender was told, and may send it again. `kernel_dropped` counts datagrams
-    that the operating system dropped before the listener could read them; None if it does not say.
+    that the operating system dropped before the listener could read them; None if it does not say. `missing` counts
+    messages that never arrived, by the numbers that their sender gave them; None if it does not number them.
     """
 
     received: int = 0
@@ -29,6 +31,7 @@ class Counts:
     lost: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     kernel_dropped: int | None = None
+    missing: int | None = None
 
     @property
     def buffered(self) -> int:
@@ -44,6 +47,7 @@ class Counters:
         self._lost: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
         self._kernel: dict[int, int] = {}
+        self._missing: int | None = None
 
     def received(self, count: int) -> None:
         with self._lock:
@@ -63,15 +67,20 @@ class Counters:
             self._received += count
             self._lost[reason] += count
 
-    def duplicate(self) -> None:
-        """Count a record that had arrived before."""
+    def duplicates(self, count: int) -> None:
+        """Count records that had arrived before."""
         with self._lock:
-            self._received += 1
-            self._duplicates += 1
+            self._received += count
+            self._duplicates += count
 
-    def refused(self, reason: str) -> None:
+    def missing(self, count: int) -> None:
+        """Count messages that their sender numbered and that never arrived; 0 to begin with."""
         with self._lock:
-            self._refused[reason] += 1
+            self._missing = (self._missing or 0) + count
+
+    def refused(self, reason: str, count: int = 1) -> None:
+        with self._lock:
+            self._refused[reason] += count
 
     def kernel_dropped(self, socket: int, total: int) -> None:
         """Note how many datagrams the kernel has dropped on a socket so far."""
@@ -81,4 +90,12 @@ class Counters:
     def read(self) -> Counts:
         with self._lock:
             kernel = sum(self._kernel.values()) if self._kernel else None
-            return Counts(self._received, self._landed, self._duplicates, dict(self._lost), dict(self._refused), kernel)
+            return Counts(
+                self._received,
+                self._landed,
+                self._duplicates,
+                dict(self._lost),
+                dict(self._refused),
+                kernel,
+                self._missing,
+            )

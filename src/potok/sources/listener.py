@@ -35,7 +35,7 @@ class NotAnAddress(TopologyError):
 class CannotListen(SetupError):
     """The address is not available on this machine, or in use."""
 
-    def __init__(self, name: str, address: Address, why: str) -> None:
+    def __init__(self, name: str, address: Address | str, why: str) -> None:
         hint = "choose another address, or port 0 for any free port"
         super().__init__(f'listener "{name}" cannot listen on {address}: {why}', hint=hint)
 

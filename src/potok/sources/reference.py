@@ -49,7 +49,11 @@ def _default(option: Field[Any]) -> str:
         return "see above"
     if value is None or value == ():
         return ""
-    return f"`{value:_}`" if isinstance(value, int) and not isinstance(value, bool) else f'`"{value}"`'
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, tuple):
+        return "`[" + ", ".join(f'"{each}"' for each in value) + "]`"
+    return f"`{value:_}`" if isinstance(value, int) else f'`"{value}"`'
 
 
 if __name__ == "__main__":

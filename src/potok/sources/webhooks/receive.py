@@ -14,16 +14,10 @@ import orjson
 from potok.clock import now_ms
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival, Done
+from potok.sources.bodies import BadBody, BodyTooLarge, decompressed, field_of, values_of
 from potok.sources.counters import DROPPED_NEWEST, DROPPED_OLDEST, EXPIRED, MALFORMED, NOT_ACCEPTED, TOO_LARGE
+from potok.sources.deduplication import AnotherBody, Deduplication, digest_of
 from potok.sources.listener import ListenerContext
-from potok.sources.webhooks.bodies import BadBody, BodyTooLarge, decompressed, field_of, values_of
-from potok.sources.webhooks.deduplication import (
-    DIGEST_HEADER,
-    ID_HEADER,
-    AnotherBody,
-    Deduplication,
-    digest_of,
-)
 from potok.sources.webhooks.signatures import BadSignature, Headers, Verifier
 
 Message = MutableMapping[str, Any]
@@ -57,10 +51,13 @@ class Expected:
     """The response while the buffer is full."""
 
 
+Known = Deduplication[asyncio.Future[str | None]]
+
+
 class Receive:
     """An ASGI application for one webhook."""
 
-    def __init__(self, expected: Expected, context: ListenerContext, known: Deduplication | None) -> None:
+    def __init__(self, expected: Expected, context: ListenerContext, known: Known | None) -> None:
         self._expected, self._context, self._known = expected, context, known
         self._results = _Results()
 
@@ -152,7 +149,7 @@ class Receive:
         return await self._land_once(self._known, headers, document, body, values)
 
     async def _land_once(
-        self, known: Deduplication, headers: Headers, document: object, body: bytes, values: list[bytes]
+        self, known: Known, headers: Headers, document: object, body: bytes, values: list[bytes]
     ) -> dict[str, Any]:
         assert self._expected.id is not None
         identifier = _found(self._expected.id, headers, document)
@@ -164,14 +161,14 @@ class Receive:
         except AnotherBody as error:
             raise Refusal(409, f"the id {identifier[:100]!r} belongs to another body", "conflict") from error
         if earlier is True:
-            self._context.counters.duplicate()
+            self._context.counters.duplicates(1)
             return {"landed": 0, "duplicate": True}
         if isinstance(earlier, asyncio.Future):
             await self._wait(earlier)
-            self._context.counters.duplicate()
+            self._context.counters.duplicates(1)
             return {"landed": 0, "duplicate": True}
         result = self._results.future()
-        marks = ((ID_HEADER, identifier.encode()), (DIGEST_HEADER, digest))
+        marks = known.headers(identifier, digest)
         self._offer(self._records(headers, document, values, marks), self._results.done(result))
         known.begin(identifier, digest, result)
         result.add_done_callback(
@@ -202,7 +199,7 @@ class Receive:
         return [LogRecord(k.encode(), v, headers=marks) for k, v in zip(keys, values, strict=True) if k is not None]
 
     def _offer(self, records: list[LogRecord], done: Done) -> None:
-        if not self._context.buffer.offer(Arrival.of(records, done)):
+        if not self._context.buffer.offer(Arrival.of(records, done, whole=True)):
             raise Refusal(
                 self._expected.full_status, "the buffer is full; repeat the request later", "full", retry=True
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import socket
 import threading
@@ -11,9 +12,9 @@ from typing import Any, ClassVar, Literal
 from potok.clock import now_ms
 from potok.duration import Duration, to_ms, to_seconds
 from potok.errors import TopologyError
+from potok.sources.bodies import BODIES
+from potok.sources.deduplication import Deduplication
 from potok.sources.listener import Address, CannotListen, Listener, ListenerContext, ListenerSpec, option
-from potok.sources.webhooks.bodies import BODIES
-from potok.sources.webhooks.deduplication import Deduplication
 from potok.sources.webhooks.signatures import Verifier, verifier_of
 
 _TEMPLATE = re.compile(r"header:[\w-]+|body:\w+(\.\w+)*")
@@ -112,9 +113,9 @@ class WebhookListener(Listener):
         address = Address.of(spec.listen)
         self._socket = _bound(spec.name, address)
         self.address = Address(address.host, int(self._socket.getsockname()[1]))
-        known = None
+        known: Deduplication[asyncio.Future[str | None]] | None = None
         if spec.id is not None:
-            known = Deduplication(to_ms(spec.remember_ids), spec.max_ids)
+            known = Deduplication(to_ms(spec.remember_ids), spec.max_ids, "webhook")
             known.load(context.broker, spec.topic, now_ms())
         expected = Expected(
             spec.path,

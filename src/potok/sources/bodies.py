@@ -1,4 +1,4 @@
-"""Split the body of a webhook into records: one JSON document, a JSON array, NDJSON, or bytes."""
+"""Split a body into records: one JSON document, a JSON array, NDJSON, or bytes."""
 
 from __future__ import annotations
 

@@ -1,16 +1,14 @@
-"""Recognise webhooks that were delivered before, by the ids of the records in the log."""
+"""Recognise requests and messages that were delivered before, by the ids of the records in the log."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from potok.log.broker import Broker
 
-ID_HEADER = "potok-webhook-id"
-DIGEST_HEADER = "potok-webhook-digest"
+T = TypeVar("T")
 
 
 def digest_of(body: bytes) -> bytes:
@@ -23,20 +21,25 @@ class _Known(NamedTuple):
 
 
 class AnotherBody(Exception):
-    """The id belongs to a request with another body."""
+    """The id belongs to a request or message with another body."""
 
 
-class Deduplication:
-    """The ids of the last `for_ms`, at most `max_ids` of them.
+class Deduplication(Generic[T]):
+    """The ids of the last `for_ms`, at most `max_ids` of them; `T` is what is remembered of one that is under way.
 
     They are headers of the records, so the log alone knows what has landed: a gateway that was killed between an append
-    and its response recognises the repeated request. At the start the ids are read from the end of the topic.
+    and its acknowledgement recognises what is delivered again. At the start the ids are read from the end of the topic.
     """
 
-    def __init__(self, for_ms: int, max_ids: int) -> None:
+    def __init__(self, for_ms: int, max_ids: int, what: str) -> None:
         self._for_ms, self._max_ids = for_ms, max_ids
+        self._id_header, self._digest_header = f"potok-{what}-id", f"potok-{what}-digest"
         self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._under_way: dict[str, tuple[bytes, asyncio.Future[str | None]]] = {}
+        self._under_way: dict[str, tuple[bytes, T]] = {}
+
+    def headers(self, identifier: str, digest: bytes) -> tuple[tuple[str, bytes], ...]:
+        """Return the headers by which a record is recognised."""
+        return (self._id_header, identifier.encode()), (self._digest_header, digest)
 
     def load(self, broker: Broker, topic: str, now_ms: int) -> None:
         """Read the ids of recent records."""
@@ -48,14 +51,14 @@ class Deduplication:
                 times, headers = batch.column("timestamp").to_pylist(), batch.column("headers").to_pylist()
                 for at_ms, each in zip(times, headers, strict=True):
                     named = {header["name"]: header["value"] for header in each or ()}
-                    if ID_HEADER in named and DIGEST_HEADER in named:
-                        found.append((at_ms, named[ID_HEADER].decode(), named[DIGEST_HEADER]))
+                    if self._id_header in named and self._digest_header in named:
+                        found.append((at_ms, named[self._id_header].decode(), named[self._digest_header]))
                 found = sorted(found)[-self._max_ids :] if len(found) > 2 * self._max_ids else found
         for at_ms, identifier, digest in sorted(found):
             self._remember(identifier, digest, at_ms)
 
-    def find(self, identifier: str, digest: bytes, now_ms: int) -> asyncio.Future[str | None] | bool:
-        """Return whether the request has landed before, or the result of the one that is under way.
+    def find(self, identifier: str, digest: bytes, now_ms: int) -> T | bool:
+        """Return whether it has landed before, or what is remembered of the one that is under way.
 
         Raises `AnotherBody`.
         """
@@ -76,8 +79,8 @@ class Deduplication:
             raise AnotherBody
         return under_way[1]
 
-    def begin(self, identifier: str, digest: bytes, result: asyncio.Future[str | None]) -> None:
-        self._under_way[identifier] = digest, result
+    def begin(self, identifier: str, digest: bytes, what: T) -> None:
+        self._under_way[identifier] = digest, what
 
     def end(self, identifier: str, *, landed: bool, now_ms: int) -> None:
         digest, _ = self._under_way.pop(identifier)

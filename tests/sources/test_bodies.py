@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from potok.sources.webhooks.bodies import BadBody, BodyTooLarge, decompressed, field_of, values_of
+from potok.sources.bodies import BadBody, BodyTooLarge, decompressed, field_of, values_of
 
 
 def compressed(data: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""Messages of brokers and sockets: RabbitMQ, MQTT, ZeroMQ and NNG."""

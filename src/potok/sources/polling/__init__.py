@@ -1,0 +1,1 @@
+"""Ask an HTTP endpoint for new records, at intervals."""

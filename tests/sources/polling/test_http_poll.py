@@ -166,7 +166,7 @@ def test_a_header_may_be_a_secret(tmp_path: Path, endpoint: Endpoint, monkeypatc
     ("options", "message"),
     [
         ({"url": "ftp://host/"}, "the url is not one of HTTP"),
-        ({"cron": "every day"}, '"every day" is not a cron expression'),
+        ({"cron": "every day"}, '"every day" is not a time for cron'),
         ({"body": "raw", "id": "body:id"}, 'a body that is "raw" has no fields for id'),
         ({"items": "a", "body": "json"}, "items needs an array"),
         ({"headers": ("Authorization",)}, 'the header "Authorization" has no value'),

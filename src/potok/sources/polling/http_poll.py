@@ -5,16 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlsplit
 
 import orjson
-from cronsim import CronSim, CronSimError
 
 from potok.clock import now_ms
 from potok.duration import Duration, to_ms, to_seconds
 from potok.errors import PotokError, TopologyError
+from potok.faust.services.service import wait_for_cron
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import MOST_S, Retry
@@ -66,11 +65,7 @@ class HttpPoll(ListenerSpec):
         if to_seconds(self.every) <= 0:
             raise TopologyError("every must be longer than 0", hint='write every = "30 s"')
         if self.cron is not None:
-            try:
-                CronSim(self.cron, datetime.now(UTC))
-            except CronSimError as error:
-                hint = 'write cron = "*/5 * * * *"'
-                raise TopologyError(f'"{self.cron}" is not a cron expression: {error}', hint=hint) from error
+            wait_for_cron(self.cron)
         if self.body not in BODIES:
             raise TopologyError(f'there is no body "{self.body}"', hint=f"use one of {', '.join(BODIES)}")
         if self.items is not None and self.body != "array":
@@ -102,6 +97,7 @@ class HttpPollListener(Listener):
         stored = context.broker.get_metadata(self._key)
         self._validators: dict[str, str] = {} if stored is None else orjson.loads(stored)
         self._fetch = Fetch(spec.url, spec.headers, spec.max_body, to_seconds(spec.timeout))
+        self._until_cron = None if spec.cron is None else wait_for_cron(spec.cron)
         self._problem: str | None = None
         self._requests = 0
         self._landed = threading.Event()
@@ -151,10 +147,8 @@ class HttpPollListener(Listener):
         return Retry(0, self._stopping, most_s=max(MOST_S, to_seconds(self._spec.every)))
 
     def _wait_for_the_next(self, *, first: bool = False) -> None:
-        if self._spec.cron is not None:
-            now = datetime.now(UTC)
-            due = next(CronSim(self._spec.cron, now), None)
-            self._stopping.wait(None if due is None else (due - now).total_seconds())
+        if self._until_cron is not None:
+            self._stopping.wait(self._until_cron())
         elif not first:
             self._stopping.wait(to_seconds(self._spec.every))
 

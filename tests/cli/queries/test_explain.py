@@ -128,3 +128,23 @@ def test_a_guarantee_other_than_the_default_is_described(potok, tmp_path: Path) 
 )
 def test_a_type_is_described_briefly(type_: pa.DataType | None, shown: str) -> None:
     assert short_type(type_) == shown
+
+
+PATTERNS = """
+from potok import StreamsBuilder
+from potok.patterns import cep
+
+builder = StreamsBuilder("shop")
+orders = builder.stream("orders").group_by_key()
+paid = cep.event("order").followed_by(cep.event("paid"))
+orders.match(paid, name="open").to("open")
+orders.match(paid.within("1 h"), name="closed").to("closed")
+"""
+
+
+def test_a_pattern_that_can_stay_open_for_ever_is_reported(potok, tmp_path: Path) -> None:
+    program = tmp_path / "patterns.py"
+    program.write_text(PATTERNS)
+    out = potok("explain", str(program)).out
+    assert out.count("a match can stay open for ever: add within") == 1
+    assert "(order .. paid) within 1h, no_skip" in out

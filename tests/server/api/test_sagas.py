@@ -13,6 +13,7 @@ import pytest
 
 from patterns.sagas.checkout import event, play, state
 from patterns.sagas.shop import STATES, fill
+from potok.records.position import Position
 from potok.server.access.tokens import Tokens
 from potok.server.server import Server
 from potok.settings import Settings
@@ -158,3 +159,14 @@ def test_a_feed_from_the_beginning_has_all_instances(client: httpx.Client) -> No
             if len(found) == len(STATES):
                 break
     assert found == STATES
+
+
+@pytest.mark.parametrize("path", ["/sagas", "/sagas?saga=checkout", "/sagas/checkout", "/sagas/checkout/late"])
+def test_reads_wait_for_a_position(driver: TestDriver, client: httpx.Client, path: str) -> None:
+    driver.send("order-events", event("order.created", "late", amount=1.0, item="lamp"), key="late")
+    waits = {"Potok-Wait-For": str(Position({"order-events": driver.broker.end_offsets("order-events")}))}
+    late = client.get(path, headers={**waits, "Prefer": "wait=0"})
+    assert (late.status_code, late.json()["query"]) == (504, "shop")
+    driver.run()
+    assert client.get(path, headers=waits).status_code == 200
+    assert client.get("/sagas/checkout/late").json()["state"] == "running"

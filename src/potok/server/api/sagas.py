@@ -15,6 +15,7 @@ from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
 from potok.server.errors import BadRequest
 from potok.server.ksql.json_rows import dump
+from potok.server.positions.headers import WAITS, WAITS_FOR, wait_as_asked
 from potok.server.problems import BAD, NOT_THERE, problem_described
 from potok.snapshots.saga_instances import SagaInstances, merged, saga_named
 
@@ -22,12 +23,13 @@ router = APIRouter(tags=["sagas"])
 
 _STATE = Query(None, description="Only those in this state: running, aborting, stuck, completed or aborted.")
 _LIMIT = Query(100, ge=1, description="Maximum number of instances.")
+_WAITS_FOR = {"parameters": WAITS_FOR}
 _REFUSED: dict[int | str, dict[str, Any]] = {
     409: problem_described("The state of the instance does not allow the action.")
 }
 
 
-@router.get("/sagas", summary="List instances", responses=BAD | NOT_THERE)
+@router.get("/sagas", summary="List instances", responses=BAD | NOT_THERE | WAITS, openapi_extra=_WAITS_FOR)
 async def instances(
     request: Request, state: str | None = _STATE, saga: str | None = None, limit: int = _LIMIT
 ) -> Response:
@@ -35,6 +37,7 @@ async def instances(
     caller_of(request.scope).require(READ)
     site = site_of(request)
     _check_limit(site, limit)
+    await _wait(request, site, saga)
 
     def work() -> Response:
         known = site.sagas.known()
@@ -48,7 +51,12 @@ async def instances(
     return await site.work.answer(work)
 
 
-@router.get("/sagas/{name}", summary="List the instances of a saga", responses=BAD | NOT_THERE)
+@router.get(
+    "/sagas/{name}",
+    summary="List the instances of a saga",
+    responses=BAD | NOT_THERE | WAITS,
+    openapi_extra=_WAITS_FOR,
+)
 async def instances_of(
     request: Request,
     name: str,
@@ -59,6 +67,7 @@ async def instances_of(
     caller_of(request.scope).require(READ)
     site = site_of(request)
     _check_limit(site, limit)
+    await _wait(request, site, name)
 
     def work() -> Response:
         found = _opened(site, name).listed(state, limit + 1, after)
@@ -88,11 +97,17 @@ async def changes(
     return await sse(request, work)
 
 
-@router.get("/sagas/{name}/{key:path}", summary="Show an instance", responses=NOT_THERE)
+@router.get(
+    "/sagas/{name}/{key:path}",
+    summary="Show an instance",
+    responses=NOT_THERE | WAITS,
+    openapi_extra=_WAITS_FOR,
+)
 async def instance(request: Request, name: str, key: str) -> Response:
     """Show state, steps, data, timers and the history with the ids of its events."""
     caller_of(request.scope).require(READ)
     site = site_of(request)
+    await _wait(request, site, name)
     return await site.work.answer(lambda: answer(_opened(site, name).get(key)))
 
 
@@ -118,6 +133,16 @@ async def act(
         return answer({"saga": name, "id": before["id"], "action": action, "state": before["state"]}, 202)
 
     return await site.work.answer(work)
+
+
+async def _wait(request: Request, site: Site, name: str | None) -> None:
+    """Wait for the queries of all sagas or of one."""
+
+    def queries() -> list[str]:
+        known = site.sagas.known()
+        return [one.query for one in (known if name is None else [saga_named(known, name)])]
+
+    await wait_as_asked(request, queries)
 
 
 def _opened(site: Site, name: str) -> SagaInstances:

@@ -13,13 +13,16 @@ import pytest
 import potok
 from patterns.aggregates.orders import CreateOrder, Note, Order, PayOrder, program
 from patterns.aggregates.test_personal import SECRET, Member
+from patterns.aggregates.test_rebuild import CountedOrder, changed
 from potok.errors import TopologyError
 from potok.events.personal.key_store import open_key_store
 from potok.log.clients.consumer import Consumer
 from potok.log.open import open_broker
 from potok.patterns.aggregates.messages import Result, command_record, read_result
 from potok.records.log_record import LogRecord
+from potok.runtime.batches.in_process_executor import InProcessExecutor
 from potok.runtime.operations.forget_subject import forget_subject
+from potok.runtime.operations.shadow import catch_up, start_shadow, swap, topics_read_ahead
 from potok.runtime.queries.prepare import prepare
 from potok.runtime.queries.query_group import QueryGroup
 from potok.server.server import Server
@@ -139,3 +142,28 @@ def test_commands_over_http_are_answered_and_their_positions_are_waited_for_on_k
         ended.set()
         thread.join()
         group.stop()
+
+
+@pytest.mark.parametrize("reads_back", [True, False])
+def test_a_changed_fold_is_rebuilt_and_promoted_on_kafka(broker: Broker, reads_back: bool) -> None:
+    group = started(broker, program())
+    send(broker, CreateOrder("o1", 5.0), command_id="k1")
+    run(group)
+    send(broker, Note("o1", "n", 2))
+    group.step()
+    if reads_back:
+        run(group)
+    group.stop()
+    topology, settings = changed().build(), Settings(broker=broker.url, shards=2)
+    start_shadow(topology, broker, settings, lambda _: InProcessExecutor(), until_end=True).wait()
+    catch_up(topology, broker, settings, lambda _: InProcessExecutor()).wait()
+    swap(broker, "shop", topics_read_ahead(topology))
+    group = started(broker, changed())
+    send(broker, Note("o1", "n"), expected_version=3)
+    send(broker, CreateOrder("o1", 5.0), command_id="k1")
+    run(group)
+    group.stop()
+    orders = Aggregates(broker, CountedOrder, "shop")
+    assert orders.get("o1") == CountedOrder(3, "created") and orders.version("o1") == 4
+    assert [(one.status, one.version) for one in results(broker)][-2:] == [("accepted", 4), ("accepted", 1)]
+    assert broker.end_offsets("shop-dead-letters") == {0: 0}

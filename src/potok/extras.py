@@ -16,6 +16,7 @@ EXTRAS = {
     "avro": ("fastavro",),
     "protobuf": ("google.protobuf",),
     "webhooks": ("uvicorn", "starlette", "httptools", "h2", "cryptography"),
+    "cdc": ("psycopg2", "pymysqlreplication"),
     "personal": ("cryptography",),
     "rabbitmq": ("aio_pika",),
     "mqtt": ("paho.mqtt",),

@@ -1,0 +1,1 @@
+"""PostgreSQL: logical replication through pgoutput, and snapshots in chunks."""

@@ -1,0 +1,233 @@
+"""How PostgreSQL's types are written in Debezium's envelope: the same types and encodings as Debezium's connector."""
+
+from __future__ import annotations
+
+import functools
+from base64 import b64encode
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from potok.sources.cdc.errors import CaptureStopped
+from potok.sources.cdc.json_columns import each, or_each, plain_quoted, quoted, unchanged
+from potok.sources.cdc.postgres.texts import (
+    array_items,
+    bits,
+    bytes_of_hex,
+    date_days,
+    decimal_parts,
+    interval_us,
+    signed_bytes,
+    time_us,
+    time_with_zone,
+    timestamp_us,
+    timestamp_with_zone,
+)
+from potok.sources.cdc.shape import UNAVAILABLE_TEXT, Kind, json_text
+
+Decimals = Literal["precise", "string", "double"]
+
+_UNAVAILABLE_BYTES = f'"{b64encode(UNAVAILABLE_TEXT.encode()).decode()}"'
+_MILLIS = 3
+"""The greatest precision of a time whose unit is milliseconds."""
+
+
+class PostgresType(NamedTuple):
+    """A type as the catalog and pgoutput name it."""
+
+    oid: int
+    modifier: int
+    name: str
+    """As in pg_type: `int4`, `_text` for an array of text."""
+
+
+class NotANumber(CaptureStopped):
+    """A numeric value without a representation as bytes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"the numeric value {text} has no precise form in Debezium's envelope",
+            hint='write decimals="string", which is able to carry it',
+        )
+
+
+def kind_of(type_: PostgresType, decimals: Decimals) -> Kind:
+    """Return how values of a type are written. Types without an entry are text, as PostgreSQL prints them."""
+    if type_.name.startswith("_"):
+        return _array(type_, decimals)
+    if type_.name == "numeric":
+        return _numeric(type_.modifier, decimals)
+    if type_.name in ("timestamp", "time") and 0 <= type_.modifier <= _MILLIS:
+        return _TIMESTAMP_MILLIS if type_.name == "timestamp" else _TIME_MILLIS
+    if (type_.name == "bit" and type_.modifier > 1) or type_.name == "varbit":
+        return replace(_BITS, parameters=(("length", str(max(type_.modifier, 0) or 2**31 - 1)),))
+    return _KINDS.get(type_.name, _TEXT)
+
+
+def spelled(type_: PostgresType) -> str:
+    """Return a type as in DDL: `numeric(10,2)`, `varchar(20)`."""
+    name, modifier = type_.name, type_.modifier
+    if name.startswith("_"):
+        return spelled(type_._replace(name=name[1:])) + "[]"
+    if name == "numeric" and modifier >= 0:
+        precision, scale = _precision(modifier)
+        return f"numeric({precision},{scale})"
+    if name in ("varchar", "bpchar") and modifier >= 0:
+        return f"{name}({modifier - 4})"
+    if name in ("timestamp", "timestamptz", "time", "timetz", "bit", "varbit") and modifier >= 0:
+        return f"{name}({modifier})"
+    return name
+
+
+def _whole(type_: pa.DataType, divisor: int = 1) -> Callable[[pa.Array], pa.Array]:
+    """Return a function that reads texts as a type of Arrow's, and prints the number behind it."""
+
+    def render(texts: pa.Array) -> pa.Array:
+        numbers = pc.cast(texts, type_).view(pa.int32() if pa.types.is_date32(type_) else pa.int64())
+        # A whole second has three digits of the least unit in front of it only if it is negative and cut off.
+        return pc.cast(pc.divide(numbers, divisor) if divisor > 1 else numbers, pa.string())
+
+    return render
+
+
+def _float(texts: pa.Array) -> pa.Array:
+    special = pc.is_in(texts, pa.array(["NaN", "Infinity", "-Infinity"]))
+    return pc.if_else(special, plain_quoted(texts), texts) if pc.any(special).as_py() else texts
+
+
+def _boolean(texts: pa.Array) -> pa.Array:
+    return pc.if_else(pc.equal(texts, "t"), "true", "false")
+
+
+def _zoned(texts: pa.Array) -> pa.Array:
+    """Return times of UTC, as the session prints them, in ISO 8601."""
+    usual = pc.match_substring_regex(texts, r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d+)?\+00$")
+    if not pc.all(usual).as_py():
+        return each(lambda text: f'"{timestamp_with_zone(text)}"')(texts)
+    found = pc.replace_substring(texts, " ", "T", max_replacements=1)
+    return plain_quoted(pc.replace_substring(found, "+00", "Z"))
+
+
+def _millis(texts: pa.Array) -> pa.Array:
+    return each(lambda text: str(timestamp_us(text) // 1000))(texts)
+
+
+def _bytes(text: str) -> str:
+    return f'"{b64encode(bytes_of_hex(text)).decode()}"'
+
+
+def _bits(text: str) -> str:
+    return f'"{b64encode(bits(text)).decode()}"'
+
+
+_TEXT = Kind("string", quoted)
+_INT32, _INT64 = Kind("int32", unchanged), Kind("int64", unchanged)
+_TIMESTAMP_MILLIS = Kind("int64", _millis, "io.debezium.time.Timestamp")
+_TIME_MILLIS = Kind("int32", each(lambda text: str(time_us(text) // 1000)), "io.debezium.time.Time")
+_BITS = Kind("bytes", each(_bits), "io.debezium.data.Bits", _UNAVAILABLE_BYTES)
+_BYTES = Kind("bytes", each(_bytes), None, _UNAVAILABLE_BYTES)
+_DOUBLE = Kind("double", _float)
+
+_KINDS = {
+    "bool": Kind("boolean", _boolean),
+    "bit": Kind("boolean", each(lambda text: "true" if text == "1" else "false")),
+    "int2": Kind("int16", unchanged),
+    "int4": _INT32,
+    "int8": _INT64,
+    "oid": _INT64,
+    "float4": Kind("float", _float),
+    "float8": _DOUBLE,
+    "bytea": _BYTES,
+    "uuid": Kind("string", plain_quoted, "io.debezium.data.Uuid"),
+    "json": Kind("string", quoted, "io.debezium.data.Json"),
+    "jsonb": Kind("string", quoted, "io.debezium.data.Json"),
+    "xml": Kind("string", quoted, "io.debezium.data.Xml"),
+    "ltree": Kind("string", quoted, "io.debezium.data.Ltree"),
+    "date": Kind("int32", or_each(_whole(pa.date32()), lambda text: str(date_days(text))), "io.debezium.time.Date"),
+    "time": Kind(
+        "int64", or_each(_whole(pa.time64("us")), lambda text: str(time_us(text))), "io.debezium.time.MicroTime"
+    ),
+    "timestamp": Kind(
+        "int64",
+        or_each(_whole(pa.timestamp("us")), lambda text: str(timestamp_us(text))),
+        "io.debezium.time.MicroTimestamp",
+    ),
+    "timestamptz": Kind("string", _zoned, "io.debezium.time.ZonedTimestamp"),
+    "timetz": Kind("string", each(lambda text: f'"{time_with_zone(text)}"'), "io.debezium.time.ZonedTime"),
+    "interval": Kind("int64", each(lambda text: str(interval_us(text))), "io.debezium.time.MicroDuration"),
+}
+
+
+def _precision(modifier: int) -> tuple[int, int]:
+    """Return the precision and the scale in a type modifier; the scale is signed since PostgreSQL 15."""
+    packed = modifier - 4
+    scale = packed & 0x7FF
+    return (packed >> 16) & 0xFFFF, scale - 0x800 if scale & 0x400 else scale
+
+
+@functools.cache
+def _numeric(modifier: int, decimals: Decimals) -> Kind:
+    if decimals == "double":
+        return _DOUBLE
+    if decimals == "string":
+        return Kind("string", plain_quoted)
+    if modifier < 0:
+        fields = [
+            {"type": "int32", "optional": False, "field": "scale"},
+            {"type": "bytes", "optional": False, "field": "value"},
+        ]
+        return Kind(
+            "struct",
+            each(_variable_decimal),
+            "io.debezium.data.VariableScaleDecimal",
+            f'{{"scale":0,"value":{_UNAVAILABLE_BYTES}}}',
+            details=(("fields", fields),),
+        )
+    precision, scale = _precision(modifier)
+
+    def render(text: str) -> str:
+        return f'"{_unscaled(text, scale)}"'
+
+    parameters = (("scale", str(scale)), ("connect.decimal.precision", str(precision)))
+    return Kind(
+        "bytes", each(render), "org.apache.kafka.connect.data.Decimal", _UNAVAILABLE_BYTES, parameters=parameters
+    )
+
+
+def _unscaled(text: str, scale: int) -> str:
+    try:
+        number, found = decimal_parts(text)
+    except ValueError as error:
+        raise NotANumber(text) from error
+    number = number * 10 ** (scale - found) if scale >= found else number // 10 ** (found - scale)
+    return b64encode(signed_bytes(number)).decode()
+
+
+def _variable_decimal(text: str) -> str:
+    try:
+        number, scale = decimal_parts(text)
+    except ValueError as error:
+        raise NotANumber(text) from error
+    return f'{{"scale":{scale},"value":"{b64encode(signed_bytes(number)).decode()}"}}'
+
+
+def _array(type_: PostgresType, decimals: Decimals) -> Kind:
+    item = kind_of(PostgresType(0, type_.modifier, type_.name[1:]), decimals)
+
+    def written(items: list[object]) -> str:
+        parts = []
+        for each_item in items:
+            if each_item is None:
+                parts.append("null")
+            elif isinstance(each_item, list):
+                parts.append(written(each_item))
+            else:
+                parts.append(item.render(pa.array([each_item], pa.string()))[0].as_py())
+        return f"[{','.join(parts)}]"
+
+    unavailable = json_text([UNAVAILABLE_TEXT])
+    details = (("items", item.schema(optional=True)),)
+    return Kind("array", each(lambda text: written(array_items(text))), None, unavailable, details=details)

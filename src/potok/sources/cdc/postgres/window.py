@@ -1,0 +1,91 @@
+"""Merge a chunk of a snapshot with the changes that were streamed while it was read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from potok.sources.cdc.postgres.chunks import Chunk, Visible, without
+from potok.sources.cdc.postgres.pgoutput import UNAVAILABLE, Row, Value
+
+Key = tuple[Value, ...]
+
+
+class TryAgain(Exception):
+    """A chunk that cannot be merged: it is read again."""
+
+
+@dataclass(slots=True)
+class Window:
+    """What was streamed for one table since a chunk of it was requested."""
+
+    table: str
+    changes: dict[Key, list[tuple[int, Row | None]]] = field(default_factory=dict)
+    """By key: the transaction, and the row after it, None for a deleted one."""
+    truncated_by: list[int] = field(default_factory=list)
+
+    def add(self, xid: int, key: Key, row: Row | None) -> None:
+        self.changes.setdefault(key, []).append((xid, row))
+
+    def merge(self, chunk: Chunk) -> Chunk:
+        """Return the chunk without the rows that newer changes, streamed before it, have replaced.
+
+        A change that left out a TOASTed value has not replaced the whole row: its rest is in the chunk.
+        """
+        if any(not chunk.visible.sees(xid) for xid in self.truncated_by):
+            return replace(chunk, columns=[column.slice(0, 0) for column in chunk.columns])
+        last = {key: _last(entries, chunk.visible) for key, entries in self.changes.items()}
+        newer = {key: row for key, row in last.items() if row is not None}
+        if not newer or not chunk.rows:
+            return chunk
+        keys = zip(*[chunk.columns[index].to_pylist() for index in chunk.shape.key_indexes], strict=True)
+        wanted = {tuple(_text(value) for value in key): row for key, row in newer.items()}
+        gone: list[int] = []
+        filled: dict[int, Row] = {}
+        for number, key in enumerate(keys):
+            row = wanted.get(key)
+            if row is None:
+                continue
+            gone.append(number)
+            if row != DELETED and UNAVAILABLE in row:
+                if len(row) != len(chunk.columns):
+                    raise TryAgain
+                filled[number] = row
+        return replace(chunk, columns=_with_rows(without(chunk.columns, gone), chunk.columns, filled))
+
+
+DELETED: Row = ()
+
+
+def _last(entries: list[tuple[int, Row | None]], visible: Visible) -> Row | None:
+    """Return the row after all changes that a chunk has not seen; None if it has seen all."""
+    found: Row | None = None
+    for xid, row in entries:
+        if visible.sees(xid):
+            continue
+        if row is None:
+            found = DELETED
+        elif found is None or len(found) != len(row):
+            found = row
+        else:
+            found = tuple([old if new is UNAVAILABLE else new for new, old in zip(row, found, strict=True)])
+    return found
+
+
+def _with_rows(columns: list[pa.Array], chunk: list[pa.Array], filled: dict[int, Row]) -> list[pa.Array]:
+    """Append rows whose unavailable values are those of the chunk."""
+    if not filled:
+        return columns
+    made = []
+    for index, column in enumerate(columns):
+        added = [
+            chunk[index][number].as_py() if row[index] is UNAVAILABLE else _text(row[index])
+            for number, row in filled.items()
+        ]
+        made.append(pa.concat_arrays([column, pa.array(added, pa.string())]))
+    return made
+
+
+def _text(value: object) -> str | None:
+    return value.decode() if isinstance(value, bytes) else None

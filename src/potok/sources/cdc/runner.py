@@ -1,0 +1,108 @@
+"""Run a capture: sessions one after another, with growing pauses while the database or the log is away."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from types import TracebackType
+from typing import Protocol, Self
+
+from potok.errors import PotokError
+from potok.extras import need_extra
+from potok.log.broker import Broker
+from potok.retry_policy import Retry, brief_calls
+from potok.sources.cdc.errors import CaptureStopped
+from potok.sources.cdc.landing import Landing
+from potok.sources.cdc.progress import CaptureStatus, Progress
+from potok.topology.capture import Capture
+
+_logger = logging.getLogger("potok.sources.cdc")
+
+
+class Session(Protocol):
+    """One connection to a database."""
+
+    def run(self, stopping: threading.Event) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class CaptureRunner:
+    """A capture from `start()` to `stop()`, in a thread of its own.
+
+    >>> with CaptureRunner(capture, broker) as runner:
+    ...     runner.wait()
+    """
+
+    def __init__(self, capture: Capture, broker: Broker) -> None:
+        need_extra(f'capture "{capture.name}"', "cdc")
+        self.capture = capture
+        self._broker = broker
+        self._landing = Landing(broker, capture.name)
+        self._progress = Progress()
+        self._stopping, self._ended = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"potok-cdc-{capture.name}", daemon=True)
+        self.error: PotokError | None = None
+        """Why it has stopped by itself."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Land what was read, and end."""
+        self._stopping.set()
+        self._thread.join()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it ends; return whether it has."""
+        return self._ended.wait(timeout)
+
+    def status(self) -> CaptureStatus:
+        return self._progress.read()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        retry = Retry(0, self._stopping)
+        try:
+            while not self._stopping.is_set():
+                before = self.status().changes
+                try:
+                    self._run_session()
+                except CaptureStopped as error:
+                    self.error = error
+                    _logger.error('capture "%s" has stopped: %s', self.capture.name, error)
+                    return
+                except (PotokError, OSError) as error:
+                    self._progress.update(state="waiting", problem=str(error))
+                    _logger.warning('capture "%s" waits: %s', self.capture.name, error)
+                    if self.status().changes > before:
+                        retry = Retry(0, self._stopping)
+                    retry.wait()
+        except Exception as error:
+            self.error = CaptureStopped(f"an unexpected error: {type(error).__name__}: {error}")
+            _logger.exception('capture "%s" has stopped', self.capture.name)
+        finally:
+            self._progress.update(state="stopped", problem=None if self.error is None else str(self.error))
+            self._ended.set()
+
+    def _run_session(self) -> None:
+        with brief_calls():
+            session = open_session(self.capture, self._broker, self._landing, self._progress)
+            try:
+                session.run(self._stopping)
+            finally:
+                session.close()
+
+
+def open_session(capture: Capture, broker: Broker, landing: Landing, progress: Progress) -> Session:
+    from potok.sources.cdc.postgres.session import PostgresSession
+
+    return PostgresSession(capture, broker, landing, progress)

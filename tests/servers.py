@@ -50,6 +50,13 @@ def mqtt_url() -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture(scope="session")
+def logical_postgres() -> Iterator[PostgresServer]:
+    """A real PostgreSQL whose changes can be captured. All tests share it: use a database of your own."""
+    with postgres_server("wal_level=logical", "max_replication_slots=100", "max_wal_senders=20") as server:
+        yield server
+
+
 @contextmanager
 def redis_server() -> Iterator[str]:
     program = _found("redis-server", ())
@@ -80,7 +87,7 @@ def durable_redis() -> Iterator[RedisServer]:
 
 
 @contextmanager
-def postgres_server() -> Iterator[PostgresServer]:
+def postgres_server(*settings: str) -> Iterator[PostgresServer]:
     places = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     initdb, program = _found("initdb", places), _found("postgres", places)
     with _directory() as directory:
@@ -88,7 +95,8 @@ def postgres_server() -> Iterator[PostgresServer]:
         made = [initdb, "-D", str(data), "-U", "tester", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"]
         subprocess.run(made, check=True, capture_output=True, cwd=directory, **_unprivileged())
         words = [program, "-D", str(data), "-p", str(port), "-c", "listen_addresses=127.0.0.1"]
-        server = PostgresServer([*words, "-k", str(directory), "-c", "fsync=off"], directory, port)
+        words += ["-k", str(directory), "-c", "fsync=off"]
+        server = PostgresServer([*words, *(f"-c{setting}" for setting in settings)], directory, port)
         server.start()
         try:
             yield server
@@ -196,7 +204,18 @@ class RedisServer(Server):
 class PostgresServer(Server):
     @property
     def url(self) -> str:
-        return f"postgresql://tester@127.0.0.1:{self._port}/postgres"
+        return self.url_of("postgres")
+
+    def url_of(self, database: str) -> str:
+        return f"postgresql://tester@127.0.0.1:{self._port}/{database}"
+
+    def create_database(self, name: str) -> str:
+        """Create an empty database, and return its URL."""
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"')
+        return self.url_of(name)
 
     def start(self) -> None:
         super().start()

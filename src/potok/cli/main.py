@@ -22,6 +22,7 @@ COMMANDS = {
     "sql": ("potok.cli.sql", "Execute SQL: at a prompt, from a file, or on a server."),
     "serve": ("potok.cli.serve", "Run SQL queries, and serve tables and streams over HTTP."),
     "gateway": ("potok.cli.gateway", "Receive webhooks, datagrams, lines and files into topics."),
+    "cdc": ("potok.cli.cdc", "Capture the changes of database tables into topics."),
     "topics": ("potok.cli.log.topics", "List, create, describe and delete topics."),
     "produce": ("potok.cli.log.produce", "Append lines to a topic."),
     "command": ("potok.cli.log.command", "Send commands to aggregates and list what they accept."),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from potok.dsl.aggregates import AggregateHandle, Foreign, add_aggregate, add_fold
 from potok.dsl.camel_case import Spelling
+from potok.dsl.captures import CaptureHandle, CaptureOptions, capture_database
 from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, HandleClasses, calling_location
 from potok.dsl.grouping.grouped_stream import GroupedStream
@@ -320,6 +321,16 @@ class StreamsBuilder(Spelling):
         """
         table: Table[Any, Any] = self.table(topic, **options)
         return GlobalTable(self._graph, table.node)
+
+    def cdc(self, url: str, *, tables: Sequence[str], **options: Unpack[CaptureOptions]) -> CaptureHandle:
+        """Capture the changes of database tables, and return them as tables and streams.
+
+        >>> shop = builder.cdc("postgresql://reader@db/shop", tables=["users", "orders"])
+        >>> users = shop.table("users", key=int, value="name string, email string")
+
+        `potok run` runs the capture next to the query, `potok cdc` by itself. See docs/cdc.md for the options.
+        """
+        return capture_database(self._graph, url, tables, options)
 
     def kept(self, node: Node) -> Table[Any, Any]:
         """Add a table that is maintained outside this topology, and return its handle."""

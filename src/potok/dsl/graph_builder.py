@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import Location
+from potok.topology.capture import Capture
 from potok.topology.graph import Topology
 from potok.topology.nodes import Node
 
@@ -41,6 +42,7 @@ class GraphBuilder:
         self._nodes: list[Node] = []
         self._names: set[str] = set()
         self._counted: set[str] = set()
+        self.captures: list[Capture] = []
 
     def add(self, node: Node) -> None:
         self._nodes.append(node)
@@ -62,7 +64,7 @@ class GraphBuilder:
         return any(name == counted or name.startswith(f"{counted}.") for counted in self._counted)
 
     def topology(self) -> Topology:
-        return Topology(self.name, tuple(self._nodes))
+        return Topology(self.name, tuple(self._nodes), captures=tuple(self.captures))
 
 
 calling_location = Location.of_caller

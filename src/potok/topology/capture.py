@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 from urllib.parse import unquote
 
@@ -26,7 +26,7 @@ def _option(text: str, **arguments: Any) -> Any:
 class Capture:
     """One database whose changes land in topics. See docs/cdc.md."""
 
-    url: str = _option("The database: `postgresql://user@host/database` or `mysql://user@host/database`.")
+    url: str = _option("The database: `postgresql://user@host/database` or `mysql://user@host/database`.", repr=False)
     tables: tuple[str, ...] = _option(
         "The tables: `users`, or `sales.orders` if their schema is not `public` (PostgreSQL) or the database (MySQL)."
     )
@@ -115,6 +115,3 @@ class Capture:
     def topic(self, table: str) -> str:
         """Return the topic of a table, as Debezium names it."""
         return f"{self.name}.{self.full_name(table)}"
-
-
-OPTIONS = fields(Capture)

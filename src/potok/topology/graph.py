@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from potok.topology.capture import Capture
 from potok.topology.nodes import Node, Sink, StreamSource, TableSource
 
 N = TypeVar("N", bound=Node)
@@ -20,6 +21,8 @@ class Topology:
     name: str
     nodes: tuple[Node, ...]
     like: Topology | None = None
+    captures: tuple[Capture, ...] = field(default=(), repr=False)
+    """The databases whose changes it reads."""
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)

@@ -20,6 +20,7 @@ from potok.cli.queries.serving import Address, served_tables
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.log.start import Start
+    from potok.topology.graph import Topology
 
 app = command_app()
 
@@ -91,6 +92,8 @@ def run(
             return
         display.changes(topology.name, changes_of(topology, log))
         _mention_shards(log, topology.name, shards)
+        if not until_end:
+            _start_captures(topology, log, serving)
         with services:
             services.serve(settings, web_port, without=without_web, address=address, tokens=tokens)
             given: dict[str, Any] = {
@@ -101,6 +104,15 @@ def run(
             }
             begin = partial(start, topology, until_end=until_end, start=first, **given)
             run_with_display(log, topology.name, display, lambda: services.start(begin(), until_end=until_end))
+
+
+def _start_captures(topology: Topology, log: Log, running: ExitStack) -> None:
+    """Run the captures of a program next to its query."""
+    if topology.captures:
+        from potok.sources.cdc.runner import captured
+
+        for runner in running.enter_context(captured(topology, log)):
+            note(f"capturing {', '.join(runner.capture.tables)} into topics {runner.capture.name}.*")
 
 
 def _start_of(text: str) -> Start:

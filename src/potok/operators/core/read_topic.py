@@ -21,6 +21,7 @@ from potok.operators.core.chunk import Chunk, Column, Ints
 from potok.operators.core.dead_letters import Reason
 from potok.operators.core.event_time import event_times
 from potok.operators.core.operator import Operator, Task, all_but
+from potok.operators.core.read_changes import is_changes, read_changes, without_truncates
 from potok.operators.windows.expiry import NEVER
 from potok.records.declared_class import completes, retyped
 from potok.records.formats.registry import format_named
@@ -89,6 +90,8 @@ class SourceReader(Operator):
         envelopes = self._node.value.format == FORMAT
         if isinstance(self._node, StreamSource) and self._node.skips_null:
             batch = batch.filter(rows_of_stream(batch)) if envelopes else _with_values(batch)
+        if is_changes(self._node):
+            batch = without_truncates(batch)
         count = batch.num_rows
         key, key_errors = decode(batch.column("key"), self._node.key, None)
         if isinstance(self._node, StreamSource) and self._node.events is not None:
@@ -96,6 +99,8 @@ class SourceReader(Operator):
         headers = batch.column("headers")
         if envelopes:
             value, value_errors = self._rows_of_events(batch)
+        elif isinstance(self._node, TableSource) and is_changes(self._node):
+            value, value_errors, headers = read_changes(batch, self._node, self._columns)
         else:
             value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
         chunk = Chunk(

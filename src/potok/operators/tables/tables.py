@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from potok.operators.core.unserializable import NOT_DATA, data_changes, data_rec
 from potok.operators.exchange.shards import key_column
 from potok.operators.stateless.stateless import Transform
 from potok.operators.tables.changes import blank, pick, present
+from potok.operators.tables.unavailable import filled, marked_rows
 from potok.operators.windows.windows import time_bytes
 from potok.records.keys import encode_keys
 from potok.records.schemas.schema import Schema
@@ -38,6 +40,8 @@ class KeepByPosition(AccumulateRecords):
     every_update = False
 
     def _fold(self, chunk: Chunk) -> None:
+        if marks := marked_rows(chunk):
+            chunk = filled(chunk, marks, self._stored)
         if self._each_record:
             chunk = data_records(self, chunk, self._key_type)
         assert isinstance(chunk.key, pa.Array)
@@ -64,6 +68,9 @@ class KeepByPosition(AccumulateRecords):
         previous = [_value(before[row]) for row in changed]
         old: Column = previous if self._result_type is None else pa.array(previous, self._result_type)
         self._emit_changes(picked, old)
+
+    def _stored(self, keys: Sequence[bytes]) -> list[Any]:
+        return [_value(data) for data in self._session.read(self.name, list(keys))]
 
     def _emit_each_row(self, chunk: Chunk, stored: list[Any]) -> None:
         """Emit one change for each record. Its row before is that of the previous record of its key, or the stored

@@ -28,6 +28,9 @@ _FORMATS = {
     "avro": ("avro.avro_format", "AvroFormat"),
     "protobuf": ("protobuf.protobuf_format", "ProtobufFormat"),
     "protobuf_nosr": ("protobuf.protobuf_format", "ProtobufFormat"),
+    "debezium": ("debezium.debezium_format", "DebeziumFormat"),
+    "debezium_envelope": ("debezium.debezium_format", "EnvelopeFormat"),
+    "debezium_key": ("debezium.debezium_format", "DebeziumKeyFormat"),
     "windowed": ("windowed", "WindowedFormat"),
     "session": ("windowed", "SessionFormat"),
 }

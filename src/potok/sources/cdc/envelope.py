@@ -18,6 +18,7 @@ from potok.sources.cdc.connect_schema import envelope_schema, key_schema
 from potok.sources.cdc.json_columns import NULL, joined, objects, where
 from potok.sources.cdc.postgres.pgoutput import UNAVAILABLE, Row
 from potok.sources.cdc.shape import Column, Shape
+from potok.topology.nodes.sources import TRUNCATED
 from potok.version import __version__
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
@@ -76,6 +77,7 @@ class _Encoder:
         self._keys: list[Row | None] = []
         self._after, self._before, self._key_before = _Rows(), _Rows(), _Rows()
         self._tombstones: list[int] = []
+        self._truncated = False
         self._headers: dict[int, tuple[str, Row]] = {}
         for change in block.changes:
             self._lay_out(change)
@@ -100,6 +102,7 @@ class _Encoder:
     def _lay_out(self, change: Change) -> None:
         op, after, before = change.op, change.after, change.before
         if op == TRUNCATE:
+            self._truncated = True
             self._add(TRUNCATE, change, None)
             return
         if op == DELETE:
@@ -195,6 +198,8 @@ class _Encoder:
         return joined('"[', pa.array(last, pa.string()), ',\\"', lsn, '\\"]"')
 
     def _header_column(self, count: int) -> pa.Array:
+        if self._truncated:
+            return pa.array([[{"name": TRUNCATED, "value": None}]] * count, HEADERS)
         if not self._headers:
             return pa.nulls(count, HEADERS)
         rows = list(self._headers)

@@ -28,6 +28,10 @@ class CaptureStatus:
     problem: str | None = None
     snapshots: Mapping[str, SnapshotStatus] = field(default_factory=dict)
 
+    @property
+    def snapshot_done(self) -> bool:
+        return bool(self.snapshots) and all(each.done for each in self.snapshots.values())
+
 
 class Progress:
     """The status of a capture; any thread may read it."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
+from potok.dsl.builder import StreamsBuilder
 from potok.errors import PotokError
 from potok.extras import need_extra
 from potok.log.broker import Broker
@@ -15,6 +18,7 @@ from potok.sources.cdc.errors import CaptureStopped
 from potok.sources.cdc.landing import Landing
 from potok.sources.cdc.progress import CaptureStatus, Progress
 from potok.topology.capture import Capture
+from potok.topology.graph import Topology
 
 _logger = logging.getLogger("potok.sources.cdc")
 
@@ -106,3 +110,42 @@ def open_session(capture: Capture, broker: Broker, landing: Landing, progress: P
     from potok.sources.cdc.postgres.session import PostgresSession
 
     return PostgresSession(capture, broker, landing, progress)
+
+
+def check_database(capture: Capture) -> None:
+    """Raise unless the database can be captured, with the statements to run there."""
+    from potok.sources.cdc.postgres.server import Server
+
+    server = Server(capture)
+    try:
+        server.check()
+        for table in capture.tables:
+            server.shape(table)
+    finally:
+        server.close()
+
+
+def remove(capture: Capture, broker: Broker, *, drop: bool) -> None:
+    """Forget the position of a capture, so that its next start takes a new snapshot; or remove it from the database."""
+    from potok.sources.cdc.postgres.server import Server
+    from potok.sources.cdc.postgres.start import reset
+
+    server = Server(capture)
+    try:
+        reset(capture, server, Landing(broker, capture.name))
+        if drop:
+            server.drop()
+    finally:
+        server.close()
+
+
+@contextmanager
+def captured(program: Topology | StreamsBuilder, broker: Broker) -> Iterator[list[CaptureRunner]]:
+    """Run the captures of a program while its query runs.
+
+    >>> with captured(builder, open_broker("file:./data")):
+    ...     potok.run(builder, broker="file:./data")
+    """
+    topology = program.build() if isinstance(program, StreamsBuilder) else program
+    with ExitStack() as running:
+        yield [running.enter_context(CaptureRunner(capture, broker)) for capture in topology.captures]

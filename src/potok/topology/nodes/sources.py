@@ -50,6 +50,13 @@ class Timestamps:
     strict: bool = False
 
 
+UNAVAILABLE = "potok-unavailable"
+"""Header with the fields that a change event left out, inside a query: the table fills them from the row before."""
+
+TRUNCATED = "potok-rows-deleted"
+"""Header of a truncate that is followed by a record without a value for each row that it has deleted."""
+
+
 @dataclass(frozen=True, slots=True)
 class OwnRecords:
     """Records that a query has written to a topic that it reads: they have this header, and it does not read them."""

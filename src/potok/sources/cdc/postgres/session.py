@@ -23,7 +23,7 @@ from potok.topology.capture import Capture
 
 CONNECTOR = "postgresql"
 HEARTBEAT_PREFIX = "potok.heartbeat"
-_LOOK_S = 0.5
+_LOOK_S = 0.1
 _STORE_S = 1.0
 """How often a position is stored behind which nothing has landed."""
 
@@ -57,20 +57,19 @@ class PostgresSession:
                 start_lsn=lsn_text(self._position.stream["lsn"]),
                 options=options,
                 decode=False,
-                status_interval=10,
+                status_interval=1,
             )
         self._progress.update(state="snapshot" if self._snapshots.table else "streaming", problem=None)
         self._snapshots.request_next(self._transactions)
         read = self._cursor.read_message
-        while not stopping.is_set():
-            with answered(self._capture.url):
+        with answered(self._capture.url):
+            while not stopping.is_set():
                 message = read()
-            if message is not None:
-                self._take(message)
-                continue
-            self._land()
-            self._idle()
-            with answered(self._capture.url):
+                if message is not None:
+                    self._take(message)
+                    continue
+                self._land()
+                self._idle()
                 select.select([self._cursor], [], [], _LOOK_S)
         self._land()
 
@@ -114,8 +113,8 @@ class PostgresSession:
     def _land_chunk(self) -> None:
         """Land the rows of a chunk behind all changes that it has seen, and ask for the next."""
         self._progress.add_changes(self._transactions.pending)
-        outputs = self._transactions.take()
         merged = self._snapshots.merge(self._transactions, self._position)
+        outputs = self._transactions.take()
         if merged is not None:
             outputs += merged.outputs
             position = self._transactions.position(self._position).with_table(merged.table, merged.progress)

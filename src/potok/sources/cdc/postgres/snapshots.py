@@ -82,9 +82,10 @@ class Snapshots:
             merged = window.merge(chunk)
         except TryAgain:
             return None
+        transactions.note_columns(chunk.shape)
         lsn = transactions.position(position).stream["lsn"]
         records = snapshot_records(self._envelopes, merged.shape, merged.columns, lsn, chunk.read_ms)
-        before = position.tables[table]
+        before = transactions.position(position).tables[table]
         after = before.after if chunk.after is None else chunk.after
         progress = replace(before, after=after, rows=before.rows + chunk.rows, done=chunk.last)
         return Merged([Output(self._capture.topic(table), records)] if merged.rows else [], table, progress)

@@ -221,12 +221,19 @@ class Transactions:
             for each in relation.columns
         )
         shape = Shape(relation.schema, relation.table, columns)
-        before = self._tables[table].columns
-        if before != shape.described():
-            self._schema_changes.append(self._topics.columns_changed(shape, before))
-            self._tables[table] = TableProgress(columns=shape.described())
+        if self._tables[table].columns != shape.described():
+            self._record_columns(shape)
         known = self._relations.get(relation.oid)
         return known if known is not None and known.columns == shape.columns else shape
+
+    def note_columns(self, shape: Shape) -> None:
+        """Record the columns of a table when its first rows are read."""
+        if self._tables[shape.name].columns is None:
+            self._record_columns(shape)
+
+    def _record_columns(self, shape: Shape) -> None:
+        self._schema_changes.append(self._topics.columns_changed(shape, self._tables[shape.name].columns))
+        self._tables[shape.name] = TableProgress(columns=shape.described())
 
     def _type_name(self, oid: int) -> str:
         if oid not in self._type_names:

@@ -1,0 +1,1 @@
+"""Debezium's change events: rows of tables, whole envelopes, and keys."""

@@ -1,7 +1,10 @@
-"""Listeners for input that cannot be replayed: their records land in a topic, and what is lost is counted."""
+"""What lands in topics from outside: listeners for input that cannot be replayed, and captures of databases."""
 
 from __future__ import annotations
 
+from potok.sources.cdc.config import load_captures
+from potok.sources.cdc.progress import CaptureStatus
+from potok.sources.cdc.runner import CaptureRunner, captured
 from potok.sources.config import load_gateway
 from potok.sources.counters import Counts
 from potok.sources.gateway import Gateway, ListenerStatus
@@ -17,8 +20,12 @@ from potok.sources.statsd.tables import StatsdTables, statsd_tables
 from potok.sources.tcp_lines import TcpLines
 from potok.sources.udp.udp import Udp
 from potok.sources.webhooks.webhook import Webhook
+from potok.topology.capture import Capture
 
 __all__ = [
+    "Capture",
+    "CaptureRunner",
+    "CaptureStatus",
     "Counts",
     "Gateway",
     "GrowingFiles",
@@ -34,6 +41,8 @@ __all__ = [
     "Udp",
     "Webhook",
     "ZeroMq",
+    "captured",
+    "load_captures",
     "load_gateway",
     "statsd_tables",
 ]

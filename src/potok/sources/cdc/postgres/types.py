@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from base64 import b64encode
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -82,15 +81,17 @@ def spelled(type_: PostgresType) -> str:
     return name
 
 
-def _whole(type_: pa.DataType, divisor: int = 1) -> Callable[[pa.Array], pa.Array]:
-    """Return a function that reads texts as a type of Arrow's, and prints the number behind it."""
+def _days(texts: pa.Array) -> pa.Array:
+    return pc.cast(pc.cast(texts, pa.date32()).view(pa.int32()), pa.string())
 
-    def render(texts: pa.Array) -> pa.Array:
-        numbers = pc.cast(texts, type_).view(pa.int32() if pa.types.is_date32(type_) else pa.int64())
-        # A whole second has three digits of the least unit in front of it only if it is negative and cut off.
-        return pc.cast(pc.divide(numbers, divisor) if divisor > 1 else numbers, pa.string())
 
-    return render
+def _micros(texts: pa.Array) -> pa.Array:
+    return pc.cast(pc.cast(texts, pa.timestamp("us")).view(pa.int64()), pa.string())
+
+
+def _clock_micros(texts: pa.Array) -> pa.Array:
+    # Arrow does not read times of day, but the first day of its epoch.
+    return _micros(pc.binary_join_element_wise("1970-01-01 ", texts, ""))
 
 
 def _float(texts: pa.Array) -> pa.Array:
@@ -146,13 +147,11 @@ _KINDS = {
     "jsonb": Kind("string", quoted, "io.debezium.data.Json"),
     "xml": Kind("string", quoted, "io.debezium.data.Xml"),
     "ltree": Kind("string", quoted, "io.debezium.data.Ltree"),
-    "date": Kind("int32", or_each(_whole(pa.date32()), lambda text: str(date_days(text))), "io.debezium.time.Date"),
-    "time": Kind(
-        "int64", or_each(_whole(pa.time64("us")), lambda text: str(time_us(text))), "io.debezium.time.MicroTime"
-    ),
+    "date": Kind("int32", or_each(_days, lambda text: str(date_days(text))), "io.debezium.time.Date"),
+    "time": Kind("int64", or_each(_clock_micros, lambda text: str(time_us(text))), "io.debezium.time.MicroTime"),
     "timestamp": Kind(
         "int64",
-        or_each(_whole(pa.timestamp("us")), lambda text: str(timestamp_us(text))),
+        or_each(_micros, lambda text: str(timestamp_us(text))),
         "io.debezium.time.MicroTimestamp",
     ),
     "timestamptz": Kind("string", _zoned, "io.debezium.time.ZonedTimestamp"),

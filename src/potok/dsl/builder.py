@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 from potok.dsl.aggregates import AggregateHandle, Foreign, add_aggregate, add_fold
 from potok.dsl.camel_case import Spelling
 from potok.dsl.captures import CaptureHandle, CaptureOptions, capture_database
+from potok.dsl.dataframes import add_dataframe
 from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, HandleClasses, calling_location
 from potok.dsl.grouping.grouped_stream import GroupedStream
@@ -331,6 +332,39 @@ class StreamsBuilder(Spelling):
         `potok run` runs the capture next to the query, `potok cdc` by itself. See docs/cdc.md for the options.
         """
         return capture_database(self._graph, url, tables, options)
+
+    def dataframe(
+        self,
+        name: str,
+        *,
+        load: Callable[[Any], Any],
+        key: str,
+        value: Declared | None = None,
+        key_type: object = str,
+        refresh: Duration | None = None,
+        topic: str | None = None,
+    ) -> Table[Any, Any]:
+        """Read a DataFrame as a table to join with, and refresh it.
+
+        >>> customers = builder.dataframe(
+        ...     "customers", load=lambda spark: spark.read.parquet("lake/customers"), key="id", refresh="10 min"
+        ... )
+
+        The driver loads the DataFrame when the query starts, and then at the interval. It appends the rows that are
+        new, changed or gone to a topic, and the table is read from there: so a replay sees what the query saw.
+
+        Args:
+            name: Names the table.
+            load: Called with the Spark session. It may also return an Arrow table, or a DataFrame of pandas or Polars.
+            key: The column that identifies a row.
+            value: The type of the rows, as in `table`; without one, rows are dicts of the columns.
+            key_type: The type of the key.
+            refresh: How often to load it again; by default only when the query starts.
+            topic: The topic of the changes; by default `QUERY-NAME-dataframe`.
+        """
+        types = key_type, value
+        node = add_dataframe(self._graph, self.name, name, load, key, types, refresh, topic, calling_location())
+        return Table(self._graph, node)
 
     def kept(self, node: Node) -> Table[Any, Any]:
         """Add a table that is maintained outside this topology, and return its handle."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from potok.log.open import open_broker
 from potok.log.start import Start
+from potok.runtime.operations.table_refresh import keep_refreshing, load_tables, refreshers_of
 from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
 from potok.runtime.queries.query import Query
 from potok.settings import Settings
+from potok.spark.dataframes import session_of
 from potok.spark.spark_executor import start_spark
 from potok.topology.graph import Topology
 
@@ -40,11 +43,15 @@ def start(
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
     topology = topology_of(program)
     log = open_broker(chosen.broker, chosen)
-    prepared = prepare(topology, log, chosen, start=start_positions(log, topology, start))
+    refreshers = refreshers_of(topology, log, partial(session_of, chosen))
+    positions = start_positions(log, topology, start)
+    prepared = prepare(topology, log, chosen, start=positions, load=partial(load_tables, refreshers, log))
     try:
         read, written = prepared.plan.topology.source_topics, prepared.plan.topology.sink_topics
         target, own = log.end_offsets_of(read) if until_end else None, frozenset(read).intersection(written)
-        return Query(prepared, start_spark(chosen), chosen, target=target, own=own).start()
+        query = Query(prepared, start_spark(chosen), chosen, target=target, own=own).start()
+        keep_refreshing(refreshers, query.has_ended)
+        return query
     except BaseException:
         prepared.release()
         raise

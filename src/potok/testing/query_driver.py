@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -23,6 +24,7 @@ from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.group_batch import run_batch
 from potok.runtime.batches.in_process_executor import InProcessExecutor
 from potok.runtime.operations.forget_subject import forget_subject
+from potok.runtime.operations.table_refresh import refreshers_of
 from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.planner import Planner
 from potok.runtime.planning.start_offsets import start_positions
@@ -32,6 +34,7 @@ from potok.settings import Settings
 from potok.snapshots.aggregates import Aggregates
 from potok.snapshots.table_view import TableView
 from potok.snapshots.tables import NoSuchTable, Tables
+from potok.spark.dataframes import session_of
 from potok.spark.spark_executor import start_spark
 from potok.sql.errors import closest
 from potok.testing.app_statements import AppStatements, Query, app_of
@@ -79,6 +82,8 @@ class QueryDriver:
         for topic in set(partitions or {}).intersection(self._topology.source_topics):
             self.broker.create_topic(topic, (partitions or {})[topic], exist_ok=True)
         make_topics(self._topology, self.broker)
+        session = partial(session_of, self._settings) if spark else lambda: None
+        self._refreshers = refreshers_of(self._topology, self.broker, session)
         self._from: Start = getattr(program, "begin", "earliest")
         self._statements: AppStatements | None = None
         self._begin()
@@ -131,6 +136,16 @@ class QueryDriver:
         )
         self._check_topic(topic)
         self.broker.append(topic, [record], partition)
+
+    def refresh(self, table: str) -> int:
+        """Load the DataFrame of a table again, as the query does at its interval; return the number of changes.
+
+        The function gets the Spark session if the driver has `spark=True`, else None.
+        """
+        found = next((one for one in self._refreshers if one.source.name == table), None)
+        if found is None:
+            raise NoSuchTable(table, self._topology.name, [one.source.name for one in self._refreshers])
+        return found.refresh()
 
     def _check_topic(self, topic: str) -> None:
         if not self.broker.has_topic(topic):

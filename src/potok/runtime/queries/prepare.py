@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +36,7 @@ from potok.topology.describe import description_of
 from potok.topology.execution_plan import Plan, make_plan
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import infer
-from potok.topology.nodes import Node, Process, Sink, StreamSource
+from potok.topology.nodes import Node, Process, Sink, StreamSource, TableSource
 
 MOST_SHARDS = 8
 """The default number of shards; more are for clusters, or on request."""
@@ -75,9 +76,17 @@ def changes_of(topology: Topology, broker: Broker) -> list[Change]:
 
 
 def prepare(
-    program: Buildable | Topology, broker: Broker, settings: Settings, *, start: Positions = MappingProxyType({})
+    program: Buildable | Topology,
+    broker: Broker,
+    settings: Settings,
+    *,
+    start: Positions = MappingProxyType({}),
+    load: Callable[[], None] = lambda: None,
 ) -> Prepared:
-    """Take the lock and the next epoch of a query; a new one starts at `start`, or else at the first records."""
+    """Take the lock and the next epoch of a query; a new one starts at `start`, or else at the first records.
+
+    `load` is called once the topics exist: the tables that it loads are read before the streams that join them.
+    """
     topology = topology_of(program)
     directory = query_directory(broker, topology.name)
     lock = QueryLock(directory, topology.name)
@@ -88,6 +97,7 @@ def prepare(
             raise StateDoesNotFit(topology.name, misfits)
         state = chosen_state(broker, topology.name, settings.state)
         make_topics(topology, broker)
+        load()
         ledger = Ledger(broker, topology.name)
         plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
         plan = replace(plan, personal_keys=checked_key_store(topology, broker, settings.personal_keys))
@@ -113,7 +123,9 @@ def make_topics(topology: Topology, broker: Broker) -> None:
     source."""
     for topic in topology.source_topics:
         asked = [source.partitions for source in topology.of_type(StreamSource) if source.topic == topic]
-        broker.create_topic(topic, next((count for count in asked if count), 1), exist_ok=True)
+        loaded = any(source.refresh for source in topology.of_type(TableSource) if source.topic == topic)
+        policy = "compact" if loaded else "delete"
+        broker.create_topic(topic, next((count for count in asked if count), 1), cleanup_policy=policy, exist_ok=True)
     for source in topology.of_type(StreamSource):
         if source.permanent and broker.describe_topic(source.topic).config.compacted:
             raise CompactedEvents(source)

@@ -55,6 +55,13 @@ class Query:
         """Wait for the end; return whether it was reached. Raise the error if the query failed."""
         return self._group.wait(timeout)
 
+    def has_ended(self, timeout: float) -> bool:
+        """Wait for the end; return whether it was reached, by an error or otherwise."""
+        try:
+            return self.wait(timeout)
+        except PotokError:
+            return True
+
     @property
     def is_active(self) -> bool:
         return self._group.is_active

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from potok.events.event_type import EventTypes
 from potok.expressions.function import Function
@@ -86,6 +88,20 @@ class StreamSource(Node):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Refresh:
+    """How the driver loads a table from outside the log: with a function that returns a DataFrame, whose column `key`
+    identifies a row, once or at an interval. The function is not sent to the tasks.
+    """
+
+    load: Callable[[Any], Any] | None
+    key: str
+    interval_ms: int | None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Refresh, (None, self.key, self.interval_ms)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TableSource(Node):
     """The records of a topic as upserts by key; a null value deletes. `about` adds metadata of a record to the
     row: fields by name, after those that it has.
@@ -99,6 +115,8 @@ class TableSource(Node):
     about: tuple[tuple[str, About], ...] = ()
     every_update: bool = False
     """Whether a null value is emitted also for a key without a row, as in Kafka Streams."""
+    refresh: Refresh | None = None
+    """Where the records of the topic come from, if the query itself writes them."""
 
     @property
     def stateful(self) -> bool:

@@ -8,14 +8,28 @@ from typing import Any
 
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.handle import Handle, Selector, UnnamedState, selector
-from potok.dsl.joins.history import history_of, retained_history_ms
 from potok.dsl.serdes import schema_of
 from potok.dsl.table import GlobalTable, Table
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
 from potok.expressions.function import JOINER, Function
 from potok.records.schemas.schema import Schema
-from potok.topology.nodes import HistoryLookup, JoinKind, JoinWindow, LookupKey, Node, StreamJoin, TableLookup
+from potok.topology.nodes import (
+    HistoryFilter,
+    HistoryLookup,
+    HistoryMapValues,
+    JoinKind,
+    JoinWindow,
+    LookupKey,
+    Node,
+    StreamJoin,
+    TableFilter,
+    TableLookup,
+    TableMapValues,
+    TableRecords,
+    TableSource,
+    ToTable,
+)
 
 Within = Duration | tuple[Duration, Duration]
 """How far apart two records may be: one duration for both directions, or how much earlier and how much later."""
@@ -132,3 +146,38 @@ def _not_negative(time_ms: int, what: str, at: Location | None) -> int:
     if time_ms < 0:
         raise TopologyError(f"{what}= cannot be negative", hint=f"write {what}=minutes(5)", at=at)
     return time_ms
+
+
+def history_of(graph: GraphBuilder, table: Node, name: str, at: Location | None) -> Node:
+    """Return the records that a table is made of. Return the table itself if its rows are computed from several
+    records or expire.
+
+    A table emits one change per row and batch; a join with past versions needs every record.
+    """
+    if isinstance(table, TableSource | ToTable) and table.lifetime.ttl_ms is not None:
+        return table
+    if isinstance(table, ToTable):
+        return table.upstream
+    if isinstance(table, TableSource):
+        return _added(graph, TableRecords(graph.step_name(None, f"{name}.history"), at, table))
+    if isinstance(table, TableFilter | TableMapValues):
+        upstream = history_of(graph, table.upstream, name, at)
+        if upstream.is_table:
+            return table
+        step = graph.step_name(None, f"{name}.history")
+        if isinstance(table, TableFilter):
+            return _added(graph, HistoryFilter(step, at, upstream, table.predicate, table.negate))
+        return _added(graph, HistoryMapValues(step, at, upstream, table.function, table.schema))
+    return table
+
+
+def retained_history_ms(table: Node) -> int | None:
+    """Return how long a table keeps the versions of its rows; None if it keeps no versions."""
+    if isinstance(table, TableFilter | TableMapValues):
+        return retained_history_ms(table.upstream)
+    return table.lifetime.history_ms if isinstance(table, TableSource | ToTable) else None
+
+
+def _added(graph: GraphBuilder, node: Node) -> Node:
+    graph.add(node)
+    return node

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import potok.topology.inference.external_sinks
 import potok.topology.inference.joins
 import potok.topology.inference.patterns
 import potok.topology.inference.processors

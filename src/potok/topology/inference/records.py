@@ -11,6 +11,7 @@ from potok.errors import TopologyError
 from potok.expressions.expr import Expr, TupleExpr
 from potok.records.declared_class import same_type
 from potok.records.schemas.schema import Schema
+from potok.sinks.sink_spec import Types
 from potok.topology.aggregations import AggregatePlan, check_numbers, plan_aggregation, row_by_row
 from potok.topology.inference.step import Step, arrow_of, infer_step, trace_in, windowed_key
 from potok.topology.nodes import (
@@ -19,6 +20,7 @@ from potok.topology.nodes import (
     Annotate,
     Arm,
     Branch,
+    Deliver,
     Filter,
     FlatMap,
     FlatMapValues,
@@ -297,3 +299,13 @@ def trace_marks(window: Window | None, up: Step) -> tuple[Expr | None, ...]:
     if not isinstance(window, Session):
         return ()
     return tuple(trace_in(test, up)[0] for test in (window.opens, window.closes) if test is not None)
+
+
+@infer_step.register
+def _deliver(node: Deliver, ups: list[Step]) -> Step:
+    try:
+        node.target.check(Types(ups[0].key, ups[0].value), node.guarantee)
+    except TopologyError as error:
+        error.at = error.at or node.at
+        raise
+    return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False)

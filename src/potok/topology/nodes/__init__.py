@@ -15,7 +15,6 @@ from potok.topology.nodes.joins import (
     TableLookup,
     TableRecords,
 )
-from potok.topology.nodes.keys import Repartition, SelectKey
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.patterns import Match, Timeouts
 from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
@@ -34,6 +33,8 @@ from potok.topology.nodes.stateless import (
     MapValues,
     Merge,
     Peek,
+    Repartition,
+    SelectKey,
 )
 from potok.topology.nodes.table_algebra import TableAggregate, TableGroup
 from potok.topology.nodes.table_joins import ForeignJoin, ForeignKey, ForeignMatch, TableJoin

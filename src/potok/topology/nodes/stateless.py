@@ -119,3 +119,19 @@ class Peek(Node):
 
     upstream: Node
     action: Function
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectKey(Node):
+    """Replace the key by a function of key and value."""
+
+    upstream: Node
+    function: Function
+    key_schema: Schema | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repartition(Node):
+    """Move each record to the shard of its key."""
+
+    upstream: Node

@@ -6,6 +6,7 @@ down here.
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import potok.faust as faust
 from potok.faust.faust_paths import PATHS
 from potok.faust.messaging.message import Message
-from potok.faust.services.commands import command_names
 from potok.faust.services.signals import Signal
 from potok.faust.settings.options import APP, USED
 from potok.faust.tables.window_set import WindowSet
@@ -231,12 +231,17 @@ def holders() -> dict[str, Any]:
         "View": faust.View,
         "cli": faust.cli,
         "modules": _MODULES,
-        "commands": command_names(app),
+        "commands": _command_names(app),
     }
     found["AgentTestWrapper"] = AgentTest(found["Agent"])
     assert isinstance(found["WindowWrapper"], WindowedTable)
     app.build()
     return found
+
+
+def _command_names(app: faust.App) -> tuple[str, ...]:
+    actions = [action for action in parser_of(app)._actions if isinstance(action, argparse._SubParsersAction)]
+    return tuple(name for action in actions for name in action.choices)
 
 
 async def _nothing(stream: Any) -> None:

@@ -20,3 +20,7 @@ def main() -> None:
 
 def _leave(_: int, __: FrameType | None) -> None:
     os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

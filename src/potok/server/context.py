@@ -8,7 +8,6 @@ from typing import Any
 import orjson
 from starlette.requests import HTTPConnection, Request
 
-from potok.clock import now_ms
 from potok.server.access.held_bytes import HeldBytes
 from potok.server.access.limits import Limits
 from potok.server.access.work import Work
@@ -45,7 +44,6 @@ class Site:
         self.aggregates = DeclaredAggregates(database)
         self.results = CommandResults(database, self.pushes.pool)
         self.feeds: set[Feed | SnapshotFeed | SagaFeed] = set()
-        self.started_ms = now_ms()
         self.address = "localhost:8088"
 
     def end_streams(self) -> None:

@@ -84,12 +84,12 @@ class SqlDriver(TestDriver):
         shards: int = 2,
         directory: Path | None = None,
         spread: bool = False,
-        state: str = "",
+        state: str | None = None,
         spark: bool = False,
     ) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
-        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state)
+        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state or "")
         self._options: dict[str, Any] = {"shards": shards, "spread": spread, "state": state, "spark": spark}
         self.broker = EmbeddedBroker.shared(self._directory)
         for topic, count in (partitions or {}).items():

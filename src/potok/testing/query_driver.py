@@ -58,7 +58,7 @@ class QueryDriver:
         shards: int = 2,
         directory: Path | None = None,
         spread: bool = False,
-        state: str = "",
+        state: str | None = None,
         spark: bool = False,
     ) -> None:
         if program is None or sql is not None:
@@ -73,8 +73,12 @@ class QueryDriver:
         }
         self._temporary = tempfile.TemporaryDirectory(prefix="potok-") if directory is None else None
         self._directory = Path(self._temporary.name) if self._temporary is not None else Path(str(directory))
-        keys = f"file:{self._directory}.keys"
-        self._settings = Settings(broker=f"file:{self._directory}", shards=shards, state=state, personal_keys=keys)
+        self._settings = Settings(
+            broker=f"file:{self._directory}",
+            shards=shards,
+            state=state or "",
+            personal_keys=f"file:{self._directory}.keys",
+        )
         self._spread = spread
         self._executor: Executor = start_spark(self._settings) if spark else InProcessExecutor()
         self._ahead_ms = 0

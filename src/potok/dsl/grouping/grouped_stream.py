@@ -57,7 +57,7 @@ class GroupedStream(Aggregating[K, V, K]):
         self,
         pattern: Pattern,
         *,
-        after: str = "",
+        after: str | None = None,
         grace: Duration = 0,
         max_runs: int = 10_000,
         name: str | None = None,

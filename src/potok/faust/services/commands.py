@@ -47,7 +47,7 @@ def main(app: App, arguments: Sequence[str] | None = None) -> None:
 
 
 def _parsed(app: App, given: Sequence[str]) -> argparse.Namespace:
-    parser = _parser(app)
+    parser = parser_of(app)
     parsed, left = parser.parse_known_args(given)
     if len(left) == 1 and not left[0].startswith("-") and getattr(parsed, "value", "") is None:
         # An optional argument, such as the value of a record, is not looked for after options.
@@ -57,13 +57,13 @@ def _parsed(app: App, given: Sequence[str]) -> argparse.Namespace:
     return parsed
 
 
-def _parser(app: App) -> argparse.ArgumentParser:
+def parser_of(app: App) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=f'The app "{app.id}".')
     parser.add_argument("--json", action="store_true", help="print JSON")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, work: Callable[[App, argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=text, description=text)
+        made = commands.addparser_of(name, help=text, description=text)
         made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
         made.add_argument("--broker", metavar="URL", help="another log than the program's: file:./data, kafka://...")
         made.set_defaults(command=work)
@@ -82,12 +82,6 @@ def _parser(app: App) -> argparse.ArgumentParser:
     for name, own in commands_of(app).items():
         command(name, _nothing, own.get_short_help_str(SHORT))
     return parser
-
-
-def command_names(app: App) -> tuple[str, ...]:
-    """Return the commands of a program."""
-    actions = [action for action in _parser(app)._actions if isinstance(action, argparse._SubParsersAction)]
-    return tuple(name for action in actions for name in action.choices)
 
 
 def _web_options(worker: argparse.ArgumentParser) -> None:

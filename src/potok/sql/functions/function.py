@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,15 +21,6 @@ class LambdaShape:
 
     parameters: int
     body: pa.DataType | None = None
-
-
-class LambdaValue(Protocol):
-    """A callable lambda, which computes whole columns of elements."""
-
-    def __call__(self, parameters: Sequence[pa.Array], rows: pa.Array) -> pa.Array:
-        """Return the results for columns of elements. `rows` has the record number of each element, because a lambda
-        may also read columns of its record."""
-        ...
 
 
 @dataclass(slots=True)
@@ -49,7 +40,8 @@ class Context:
 
 
 Compute = Callable[[Sequence[Any], int, pa.DataType, Context], pa.Array]
-"""Arguments (arrays of `rows` values each, or a `LambdaValue`), the number of rows, the result type."""
+"""Arguments, the number of rows, the result type. An argument is an array of that many values, or a lambda: a function
+of columns of elements and of the record number of each element, because a lambda may also read columns of its record."""
 
 
 @dataclass(frozen=True, slots=True)

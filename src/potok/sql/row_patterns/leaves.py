@@ -5,7 +5,7 @@ The rest of an expression is computed from these as from columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,7 +127,3 @@ def typed_column(values: list[Any], type_: pa.DataType) -> pa.Array:
     schema = declared_schema(type_)
     assert schema is not None
     return fit(values, schema, Reading.PYTHON).column
-
-
-Leaves = Sequence[tuple[str, Leaf]]
-"""The leaves of expressions, with the names of their columns."""

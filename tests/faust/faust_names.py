@@ -14,6 +14,7 @@ from typing import Any
 import potok.faust as faust
 from potok.faust.faust_paths import PATHS
 from potok.faust.messaging.message import Message
+from potok.faust.services.commands import parser_of
 from potok.faust.services.signals import Signal
 from potok.faust.settings.options import APP, USED
 from potok.faust.tables.window_set import WindowSet

@@ -63,7 +63,7 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, work: Callable[[App, argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
-        made = commands.addparser_of(name, help=text, description=text)
+        made = commands.add_parser(name, help=text, description=text)
         made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
         made.add_argument("--broker", metavar="URL", help="another log than the program's: file:./data, kafka://...")
         made.set_defaults(command=work)

@@ -69,7 +69,7 @@ class AsyncProducer:
             partition: Default: chosen by the key.
         """
         if self._closed:
-            raise BrokerClosed(self._broker.url)
+            raise BrokerClosed(self._broker.url if isinstance(self._broker, Broker) else str(self._broker))
         record = encoded_record(self._encode, value, key, timestamp, headers)
         loop = asyncio.get_running_loop()
         pending = _Pending(topic, partition, record, loop.create_future())

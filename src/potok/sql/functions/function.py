@@ -41,7 +41,7 @@ class Context:
 
 Compute = Callable[[Sequence[Any], int, pa.DataType, Context], pa.Array]
 """Arguments, the number of rows, the result type. An argument is an array of that many values, or a lambda: a function
-of columns of elements and of the record number of each element, because a lambda may also read columns of its record."""
+of columns of elements and of their record numbers, because a lambda may also read columns of its record."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,6 @@ from potok.server.access.held_bytes import HeldBytes
 from potok.server.access.limits import Limits
 from potok.server.access.work import Work
 from potok.server.api.feeds import Feed
-from potok.server.api.saga_feed import SagaFeed
 from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.commands.declared import DeclaredAggregates
 from potok.server.commands.results import CommandResults
@@ -43,7 +42,7 @@ class Site:
         self.waits = PositionWaits(database.broker)
         self.aggregates = DeclaredAggregates(database)
         self.results = CommandResults(database, self.pushes.pool)
-        self.feeds: set[Feed | SnapshotFeed | SagaFeed] = set()
+        self.feeds: set[Feed | SnapshotFeed[Any]] = set()
         self.address = "localhost:8088"
 
     def end_streams(self) -> None:

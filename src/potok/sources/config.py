@@ -9,15 +9,13 @@ overload = { max_records = 10_000, when_full = "reject" }
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from potok.errors import SetupError, TopologyError
+from potok.errors import TopologyError
 from potok.sources.growing_files import GrowingFiles
 from potok.sources.listener import ListenerSpec
 from potok.sources.messages.mqtt import Mqtt
@@ -26,6 +24,7 @@ from potok.sources.messages.rabbitmq import RabbitMq
 from potok.sources.messages.zeromq import ZeroMq
 from potok.sources.overload import Overload
 from potok.sources.polling.http_poll import HttpPoll
+from potok.sources.source_tables import BadSourceFile, read_tables, suggestion
 from potok.sources.statsd.statsd import Statsd
 from potok.sources.tcp_lines import TcpLines
 from potok.sources.udp.udp import Udp
@@ -37,11 +36,8 @@ KINDS: dict[str, type[ListenerSpec]] = {
 """The listeners by their `type`."""
 
 
-class BadGatewayFile(SetupError):
+class BadGatewayFile(BadSourceFile):
     """A file of listeners with a mistake."""
-
-    def __init__(self, path: Path, message: str, hint: str = "") -> None:
-        super().__init__(f"{path}: {message}", hint=hint)
 
 
 class GatewayFile(NamedTuple):
@@ -54,42 +50,25 @@ class GatewayFile(NamedTuple):
 def load_gateway(path: str | Path) -> GatewayFile:
     """Read a file of listeners, and check them."""
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            found = tomllib.load(file)
-    except OSError as error:
-        raise BadGatewayFile(path, f"the file cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadGatewayFile(path, f"the file is not TOML: {error}") from error
-    broker = found.pop("broker", None)
-    if broker is not None and not isinstance(broker, str):
-        raise BadGatewayFile(path, "broker is not text", 'write broker = "file:./data"')
-    listeners = []
-    for name, options in found.items():
-        try:
-            listeners.append(listener_of(name, options))
-        except TopologyError as error:
-            raise BadGatewayFile(path, f"[{name}] {error.message}", error.hint) from error
+    broker, listeners = read_tables(path, BadGatewayFile, listener_of)
     if not listeners:
         raise BadGatewayFile(path, "there is no listener", 'write a table such as [payments], with type = "webhook"')
     return GatewayFile(broker, listeners)
 
 
-def listener_of(name: str, options: object) -> ListenerSpec:
+def listener_of(name: str, options: Mapping[str, Any]) -> ListenerSpec:
     """Return a listener by its options, which include its `type`."""
-    if not isinstance(options, Mapping):
-        raise TopologyError(f'"{name}" is not a table of options', hint=f"write [{name}] on a line of its own")
     given = dict(options)
     kind = given.pop("type", None)
     if kind not in KINDS:
         shown = "no type" if kind is None else f"no type {kind!r} of listeners"
-        raise TopologyError(f"there is {shown}", hint=_suggestion("type = ", str(kind), list(KINDS)))
+        raise TopologyError(f"there is {shown}", hint=suggestion(str(kind), list(KINDS), "type = "))
     spec = KINDS[kind]
     hints = get_type_hints(spec)
     known = [each.name for each in fields(spec) if each.name != "name"]
     for option, value in given.items():
         if option not in known:
-            raise TopologyError(f'a {kind} listener has no option "{option}"', hint=_suggestion("", option, known))
+            raise TopologyError(f'a {kind} listener has no option "{option}"', hint=suggestion(option, known))
         given[option] = _value(option, value, hints[option])
     required = [each.name for each in fields(spec) if each.default is MISSING and each.name not in (*given, "name")]
     if required:
@@ -140,10 +119,5 @@ def _overload(value: Any) -> Overload:
         raise TopologyError("overload is not a table", hint='write overload = { when_full = "block" }')
     for option in value:
         if option not in known:
-            raise TopologyError(f'overload has no option "{option}"', hint=_suggestion("", option, known))
+            raise TopologyError(f'overload has no option "{option}"', hint=suggestion(option, known))
     return Overload(**value)
-
-
-def _suggestion(prefix: str, given: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(given, known, n=1)
-    return f'did you mean {prefix}"{near[0]}"?' if near else f"use one of {', '.join(known)}"

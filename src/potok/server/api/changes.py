@@ -16,8 +16,7 @@ from potok.server.access.guard import caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import READ
 from potok.server.api.feeds import Event, Feed, positions_of
-from potok.server.api.saga_feed import SagaFeed
-from potok.server.api.snapshot_feed import SnapshotFeed
+from potok.server.api.snapshot_feed import SnapshotFeed, TableFeed
 from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
 from potok.server.errors import NoChanges, TooSlow
@@ -33,7 +32,7 @@ from potok.statements.query_tables import QueryTables
 
 router = APIRouter(tags=["changes"])
 
-AnyFeed = Feed | SnapshotFeed | SagaFeed
+AnyFeed = Feed | SnapshotFeed[Any]
 
 EVENT_ID = Header(None, alias="Last-Event-ID", description="Resume after this event.")
 SAME_ID = "The same as the header, for clients that cannot send one."
@@ -63,9 +62,9 @@ async def stream(
     name: str,
     last_event_id: str | None = EVENT_ID,
     last: str | None = Query(None, alias="last_event_id", description=SAME_ID),
-    begin: str = FROM,
+    start: str = FROM,
 ) -> Response:
-    return await _followed_source(request, name, last_event_id or last, begin, is_table=False)
+    return await _followed_source(request, name, last_event_id or last, start, is_table=False)
 
 
 @router.get("/tables/{name}/changes", summary="Follow the changes of a table", responses=EVENTS, response_model=None)
@@ -74,16 +73,16 @@ async def changes(
     name: str,
     last_event_id: str | None = EVENT_ID,
     last: str | None = Query(None, alias="last_event_id", description=SAME_ID),
-    begin: str = FROM,
+    start: str = FROM,
 ) -> Response:
     """Follow the changes of a table; `row` is null if the row was deleted."""
-    return await _followed_source(request, name, last_event_id or last, begin, is_table=True)
+    return await _followed_source(request, name, last_event_id or last, start, is_table=True)
 
 
-async def _followed_source(request: Request, name: str, last_id: str | None, begin: str, *, is_table: bool) -> Response:
+async def _followed_source(request: Request, name: str, last_id: str | None, start: str, *, is_table: bool) -> Response:
     caller_of(request.scope).require(READ)
     site = site_of(request)
-    return await sse(request, lambda: _feed_of(site, name, last_id, begin, is_table=is_table))
+    return await sse(request, lambda: _feed_of(site, name, last_id, start, is_table=is_table))
 
 
 async def sse(request: Request, work: Callable[[], AnyFeed]) -> Response:
@@ -107,16 +106,16 @@ class _Sse(Response):
         await self._streamed(scope, receive, send)
 
 
-def _feed_of(site: Site, name: str, last_id: str | None, begin: str, *, is_table: bool) -> AnyFeed:
+def _feed_of(site: Site, name: str, last_id: str | None, start: str, *, is_table: bool) -> AnyFeed:
     database = site.database
     source = source_named(database.catalog, name, is_table=is_table)
     if not source.topic and isinstance(database, QueryTables):
-        return SnapshotFeed(database, source, site.reads, last_id, begin)
+        return TableFeed(database, source, site.reads, last_id, start)
     if not source.topic:
         raise NoChanges(source.name)
     if source is LOG_STREAM:
         make_log(database.broker)
-    return Feed(database, source, positions_of(database, source, last_id, begin))
+    return Feed(database, source, positions_of(database, source, last_id, start))
 
 
 async def _opened(site: Site, work: Callable[[], AnyFeed]) -> AnyFeed:
@@ -203,8 +202,8 @@ async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
     try:
         caller_of(socket.scope).require(READ)
         last_id = socket.headers.get("last-event-id") or asked.get("last_event_id")
-        begin = asked.get("from", "now")
-        feed = await _opened(site, lambda: _feed_of(site, name, last_id, begin, is_table=is_table))
+        start = asked.get("from", "now")
+        feed = await _opened(site, lambda: _feed_of(site, name, last_id, start, is_table=is_table))
     except PotokError as error:
         await socket.send_text(dump({"error": problem_of(error)}).decode())
         await socket.close(1008, reason(error))

@@ -81,15 +81,20 @@ class Feed:
         self.subscription.close()
 
 
-def positions_of(database: Database, source: Source, last_id: str | None, begin: str) -> Positions:
+def check_start(start: str) -> None:
+    """Raise if a feed cannot start there."""
+    if start not in ("now", "beginning"):
+        raise BadRequest(f'a feed cannot start at "{start}"', hint="write from=now or from=beginning")
+
+
+def positions_of(database: Database, source: Source, last_id: str | None, start: str) -> Positions:
     """Return the start position of a client: after its last event, at the beginning, or now."""
     broker, topic = database.broker, source.topic
     if last_id:
         known = broker.earliest_offsets(topic)
         return {**known, **parse_positions(last_id, broker.end_offsets(topic))}
-    if begin not in ("now", "beginning"):
-        raise BadRequest(f'a feed cannot start at "{begin}"', hint="write from=now or from=beginning")
-    return dict(broker.end_offsets(topic) if begin == "now" else broker.earliest_offsets(topic))
+    check_start(start)
+    return dict(broker.end_offsets(topic) if start == "now" else broker.earliest_offsets(topic))
 
 
 def format_positions(positions: Mapping[int, int]) -> str:

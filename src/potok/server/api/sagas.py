@@ -10,7 +10,7 @@ from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.tokens import READ, WRITE
 from potok.server.answers import AnswerSize
 from potok.server.api.changes import EVENT_ID, EVENTS, FROM, SAME_ID, AnyFeed, sse
-from potok.server.api.saga_feed import SagaFeed
+from potok.server.api.snapshot_feed import SagaFeed
 from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
 from potok.server.errors import BadRequest
@@ -85,14 +85,14 @@ async def changes(
     name: str,
     last_event_id: str | None = EVENT_ID,
     last: str | None = Query(None, alias="last_event_id", description=SAME_ID),
-    begin: str = FROM,
+    start: str = FROM,
 ) -> Response:
     """Send an instance as a list shows it whenever it has changed; `state` is null when it was removed."""
     caller_of(request.scope).require(READ)
     site = site_of(request)
 
     def work() -> AnyFeed:
-        return SagaFeed(_opened(site, name), last_event_id or last, begin)
+        return SagaFeed(_opened(site, name), last_event_id or last, start)
 
     return await sse(request, work)
 

@@ -7,25 +7,21 @@ tables = ["users", "orders"]
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from potok.errors import SetupError, TopologyError
+from potok.errors import TopologyError
+from potok.sources.source_tables import BadSourceFile, read_tables, suggestion
 from potok.topology.capture import Capture
 
 _ENVIRONMENT = "env:"
 
 
-class BadCaptureFile(SetupError):
+class BadCaptureFile(BadSourceFile):
     """A file of captures with a mistake."""
-
-    def __init__(self, path: Path, message: str, hint: str = "") -> None:
-        super().__init__(f"{path}: {message}", hint=hint)
 
 
 class CaptureFile(NamedTuple):
@@ -38,38 +34,19 @@ class CaptureFile(NamedTuple):
 def load_captures(path: str | Path) -> CaptureFile:
     """Read a file of captures, and check them."""
     path = Path(path)
-    try:
-        with path.open("rb") as file:
-            found = tomllib.load(file)
-    except OSError as error:
-        raise BadCaptureFile(path, f"the file cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadCaptureFile(path, f"the file is not TOML: {error}") from error
-    broker = found.pop("broker", None)
-    if broker is not None and not isinstance(broker, str):
-        raise BadCaptureFile(path, "broker is not text", 'write broker = "file:./data"')
-    made = []
-    for name, options in found.items():
-        try:
-            made.append(capture_of(name, options))
-        except TopologyError as error:
-            raise BadCaptureFile(path, f"[{name}] {error.message}", error.hint) from error
-    if not made:
+    broker, captures = read_tables(path, BadCaptureFile, capture_of)
+    if not captures:
         raise BadCaptureFile(path, "there is no capture", 'write a table such as [shop], with url = "postgresql://..."')
-    return CaptureFile(broker, made)
+    return CaptureFile(broker, captures)
 
 
-def capture_of(name: str, options: object) -> Capture:
+def capture_of(name: str, options: Mapping[str, Any]) -> Capture:
     """Return a capture by its options."""
-    if not isinstance(options, Mapping):
-        raise TopologyError(f'"{name}" is not a table of options', hint=f"write [{name}] on a line of its own")
     given: dict[str, Any] = dict(options)
     known = [field.name for field in fields(Capture) if field.name != "name"]
     for option in given:
         if option not in known:
-            near = difflib.get_close_matches(option, known, n=1)
-            hint = f'did you mean "{near[0]}"?' if near else f"use one of {', '.join(known)}"
-            raise TopologyError(f'a capture has no option "{option}"', hint=hint)
+            raise TopologyError(f'a capture has no option "{option}"', hint=suggestion(option, known))
     for option in ("url", "tables"):
         if option not in given:
             example = 'url = "postgresql://user@host/shop"' if option == "url" else 'tables = ["users"]'

@@ -10,6 +10,7 @@ from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.runtime.queries.query_group import QueryGroup
 from potok.settings import Settings
+from potok.sources.sql_connectors import SqlConnectors
 from potok.statements.database import Database
 from potok.statements.results import Done, Rows
 from potok.statements.session import SqlSession
@@ -19,11 +20,14 @@ from runtime.queries.by_hand import ByHand
 class Running(Database):
     """Runs its queries, or leaves that to another one over the same directory."""
 
-    def __init__(self, directory: Path, *, runs: bool = True, broker: Broker | None = None) -> None:
+    def __init__(
+        self, directory: Path, *, runs: bool = True, broker: Broker | None = None, connects: bool = False
+    ) -> None:
         self._directory = directory
         self.begun: list[ByHand] = []
         log = broker or EmbeddedBroker.shared(directory)
-        super().__init__(log, Settings(broker=log.url, shards=2), runs=runs)
+        connectors = SqlConnectors(log) if connects else None
+        super().__init__(log, Settings(broker=log.url, shards=2), runs=runs, connectors=connectors)
         self.session = SqlSession(self)
 
     def _shared_query(self) -> QueryGroup:

@@ -72,6 +72,7 @@ def serve(
     from potok.server.access.limits import Limits
     from potok.server.access.tokens import Tokens
     from potok.server.server import Server
+    from potok.sources.sql_connectors import SqlConnectors
     from potok.statements.catalog.remote_queries import queries_are_running
     from potok.statements.database import Database
     from potok.statements.errors import ServedElsewhere
@@ -97,7 +98,7 @@ def serve(
         stack.callback(log.close)
         if queries_are_running(log):
             raise ServedElsewhere(redact_url(settings.broker))
-        database = stack.enter_context(Database(log, settings))
+        database = stack.enter_context(Database(log, settings, connectors=SqlConnectors(log)))
         server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()))
         stack.callback(server.stop)
         if script is not None:

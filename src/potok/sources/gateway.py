@@ -95,7 +95,7 @@ class Gateway:
     def __init__(
         self, broker: Broker | str | Path, listeners: Sequence[ListenerSpec], *, stop_timeout_s: float = 30.0
     ) -> None:
-        _check(listeners)
+        check_listeners(listeners)
         self._stop_timeout_s = stop_timeout_s
         self._stopped = threading.Event()
         self._log = ExitStack()
@@ -152,7 +152,8 @@ class Gateway:
         self.stop()
 
 
-def _check(listeners: Sequence[ListenerSpec]) -> None:
+def check_listeners(listeners: Sequence[ListenerSpec]) -> None:
+    """Raise for listeners that cannot work together, or whose packages are missing."""
     if not listeners:
         raise TopologyError("a gateway needs a listener", hint="see docs/gateway.md for the kinds of listeners")
     names: set[str] = set()

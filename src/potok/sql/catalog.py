@@ -114,6 +114,15 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Connector:
+    """A connector and its options, by lower-case name."""
+
+    name: str
+    options: Mapping[str, object]
+    statement: str
+
+
+@dataclass(frozen=True, slots=True)
 class Catalog:
     """Streams, tables and types by name."""
 
@@ -123,6 +132,7 @@ class Catalog:
     """Sources that no statement made. One of the same name that a statement makes hides them."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Sources that were made elsewhere, and why their statements cannot be loaded."""
+    connectors: Mapping[str, Connector] = field(default_factory=dict)
 
     def source(self, name: str, location: SourceLocation | None = None) -> Source:
         """Raises `UnknownName` with the nearest name there is."""
@@ -154,6 +164,19 @@ class Catalog:
 
     def without_type(self, name: str) -> Catalog:
         return replace(self, types={key: type_ for key, type_ in self.types.items() if key != name})
+
+    def connector(self, name: str, location: SourceLocation | None = None) -> Connector:
+        """Return a connector. Raises `UnknownName`."""
+        if name not in self.connectors:
+            hint = closest(name, self.connectors) or "SHOW CONNECTORS lists them"
+            raise UnknownName(f"there is no connector {quoted(name)}", hint=hint, location=location)
+        return self.connectors[name]
+
+    def with_connector(self, connector: Connector) -> Catalog:
+        return replace(self, connectors={**self.connectors, connector.name: connector})
+
+    def without_connector(self, name: str) -> Catalog:
+        return replace(self, connectors={key: each for key, each in self.connectors.items() if key != name})
 
     def readers(self, topics: Iterable[str]) -> list[Source]:
         """The sources over any of these topics."""

@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from potok.errors import LogError, PotokError
@@ -27,13 +26,14 @@ from potok.statements.catalog.existing import already
 from potok.statements.catalog.query_ids import query_id_for
 from potok.statements.catalog.refusals import check_change, check_sources
 from potok.statements.catalog.remote_queries import CATALOG_GROUP, alone, queries_are_running, remote_state, wait_remote
+from potok.statements.connectors import ConnectorInfo, Connectors, NoConnectors
 from potok.statements.dead_letter_log import DeadLetterLog
 from potok.statements.errors import NotRunningHere, NotYetRemoved
 from potok.statements.messages import command_id_of, cycle_message, damage_message, done_message
 from potok.statements.processing_log import make_log_if_read
 from potok.statements.push.transient import remove_leftovers
 from potok.statements.results import Done
-from potok.statements.runner import LAST_RETRY_S, BackOff, Runner
+from potok.statements.runner import LAST_RETRY_S, BackOff, QueryInfo, Runner
 
 if TYPE_CHECKING:
     from potok.runtime.queries.query_group import QueryGroup
@@ -49,22 +49,6 @@ HANDED_OVER_S = 10.0
 """How long a statement waits for another process to remove an old query or topic."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryInfo:
-    """A persistent query and its state: RUNNING, PAUSED, WAITING, ERROR, or STOPPED if no process runs it."""
-
-    query_id: str
-    text: str
-    kind: str
-    source: str
-    state: str
-    error: str
-    reads: tuple[str, ...]
-    writes: tuple[str, ...]
-    lag: int = 0
-    records_per_second: float = 0.0
-
-
 class Database:
     """The catalog, and the queries that it defines.
 
@@ -72,16 +56,23 @@ class Database:
         runs: Whether this process runs the queries once they are needed. Otherwise statements are only recorded, and
         the process that runs the queries executes them.
         logs_dead_letters: Whether to log the dead letters of the queries.
+        connectors: What runs connectors; without it, they cannot be created.
     """
 
     keeps_commands: ClassVar[bool] = True
     """Whether statements are stored in a command log, which this class compacts and cleans up."""
 
     def __init__(
-        self, broker: Broker, settings: Settings, *, runs: bool = True, logs_dead_letters: bool = True
+        self,
+        broker: Broker,
+        settings: Settings,
+        *,
+        runs: bool = True,
+        logs_dead_letters: bool = True,
+        connectors: Connectors | None = None,
     ) -> None:
         self.broker, self.settings, self.runs = broker, settings, runs
-        self._commands = CommandLog(broker)
+        self._commands, self._connectors = CommandLog(broker), connectors or NoConnectors()
         self._state = EMPTY
         self._applied, self._stored, self._functions, self._has_broken = 0, 0, users_functions(), False
         self._dead_letters = DeadLetterLog(lambda: self._state.queries, settings.broker) if logs_dead_letters else None
@@ -152,7 +143,7 @@ class Database:
             left = left_by(statement, self._state, after, self.broker)
             make_log_if_read(self.broker, statement)
             self._make_topics(statement, after)
-            if command.query_id and self.runs:
+            if (command.query_id or isinstance(statement, ast.CreateConnector)) and self.runs:
                 self.start()
             self._commands.append(command, left.metadata_keys(sequence))
             self._turn_to(after, sequence + 1)
@@ -169,10 +160,8 @@ class Database:
         """Return the catalog as a statement would leave it, without changing anything."""
         known = state or self._state
         statement = parsed.statement
-        if isinstance(statement, ast.CreateSource | ast.CreateAs | ast.CreateType) and statement.if_not_exists:
-            taken = known.catalog.types if isinstance(statement, ast.CreateType) else known.catalog.sources
-            if statement.name in taken:
-                return known
+        if already(statement, known.catalog) is not None:
+            return known
         return self._changed(parsed, properties, known, 1_000_000 + len(known.queries))[1]
 
     def catalog_state(self) -> CatalogState:
@@ -189,6 +178,9 @@ class Database:
             topics = tuple(wanted.topology.source_topics), tuple(wanted.topology.sink_topics)
             found.append(QueryInfo(wanted.query_id, wanted.text, wanted.kind, wanted.source, *state, *topics, *pace))
         return found
+
+    def connector(self, name: str) -> ConnectorInfo:
+        return self._connectors.describe(self.catalog.connectors[name])
 
     def check(self) -> None:
         """Raise if the queries can no longer run in this process."""
@@ -216,6 +208,7 @@ class Database:
         if self._runner is not None and (taken := self._runner.shared.taken_over()) is not None:
             # Restarting the queries would take them back from that process, which would then do the same.
             self._lost = taken
+            self._connectors.close()
             return
         self.refresh()
         with self._changing:
@@ -227,6 +220,7 @@ class Database:
                 self._restarts = None
             if self._runner.shared.is_active:
                 self._runner.look_after()
+            self._connectors.settle(self._state.catalog.connectors)
             self._tidy_up()
         if self._dead_letters is not None:
             self._dead_letters.report_more()
@@ -238,6 +232,7 @@ class Database:
             self._supervisor.join(10)
         with self._changing:
             runner, self._runner = self._runner, None
+        self._connectors.close()
         if runner is not None:
             runner.shared.stop()
             with contextlib.suppress(PotokError):
@@ -262,6 +257,8 @@ class Database:
             after = before.after(parsed, command, self.broker)
             remote = self._runner is None and queries_are_running(self.broker)
             check_change(statement, before, after, query_id, self.broker, remote=remote)
+            if isinstance(statement, ast.CreateConnector):
+                self._connectors.check(after.catalog.connectors[statement.name])
         except SqlError as error:
             raise error.in_text(parsed.in_script) from None
         return command, after
@@ -350,6 +347,7 @@ class Database:
         """Start the queries that should run, and clean up after those that ended."""
         if self._runner is not None:
             self._runner.settle(self._state.queries)
+            self._connectors.settle(self._state.catalog.connectors)
         self._tidy_up()
 
     def _tidy_up(self) -> None:

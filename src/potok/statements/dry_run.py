@@ -76,6 +76,14 @@ class DryRun:
                 source = self._state.catalog.sources.get(name)
                 there = source is not None and source is self._there.catalog.sources.get(name)
                 return there and name not in self._repeated and _declares(source.statement if source else "", statement)
+            case ast.CreateConnector(name=name):
+                connectors = self._state.catalog.connectors
+                there = name in connectors and connectors[name] is self._there.catalog.connectors.get(name)
+                return (
+                    there
+                    and f"CONNECTOR {name}" not in self._repeated
+                    and _declares(connectors[name].statement, statement)
+                )
             case ast.CreateType(name=name):
                 types = self._state.catalog.types
                 there = name in types and types[name] is self._there.catalog.types.get(name)
@@ -122,6 +130,8 @@ def _made_by(statement: ast.Statement) -> set[str]:
     match statement:
         case ast.CreateSource(name=name) | ast.CreateAs(name=name) | ast.CreateType(name=name):
             return {name}
+        case ast.CreateConnector(name=name):
+            return {f"CONNECTOR {name}"}
         case ast.InsertSelect(properties=properties):
             return {str(given.value).upper() for given in properties if given.name == "QUERY_ID"}
     return set()

@@ -138,6 +138,10 @@ def done_message(statement: ast.Statement, query_id: str) -> str:
             return f"Registered custom type with name '{statement.name}'"
         case ast.AlterSource():
             return f"{'Table' if statement.is_table else 'Stream'} altered"
+        case ast.CreateConnector():
+            return f"Created connector {statement.name}"
+        case ast.Drop(kind="CONNECTOR"):
+            return f"Dropped connector {statement.name}"
         case ast.Drop(kind="TYPE"):
             return f"Dropped type '{statement.name}'"
         case ast.Drop():
@@ -156,6 +160,8 @@ def command_id_of(statement: ast.Statement) -> str:
             return f"stream/{statement.name}/create"
         case ast.CreateType():
             return f"type/{statement.name}/create"
+        case ast.CreateConnector():
+            return f"connector/{statement.name}/create"
         case ast.AlterSource():
             return f"{'table' if statement.is_table else 'stream'}/{statement.name}/alter"
         case ast.Drop():

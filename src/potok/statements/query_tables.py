@@ -26,8 +26,9 @@ from potok.statements.catalog.stored_values import (
     same_key,
     sql_name,
 )
-from potok.statements.database import Database, QueryInfo
+from potok.statements.database import Database
 from potok.statements.results import Done
+from potok.statements.runner import QueryInfo
 
 _STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}
 _KEYS = (VARCHAR, INT, BIGINT, DOUBLE, BOOLEAN, BYTES)

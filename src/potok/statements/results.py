@@ -50,7 +50,8 @@ class Done:
 @dataclass(frozen=True, slots=True)
 class Rows:
     """A finite result. `kind` is `query` for a pull query, else `streams`, `tables`, `topics`, `queries`,
-    `functions`, `types`, `variables`, `properties`, `description`, `function`, `explanation`."""
+    `functions`, `types`, `variables`, `properties`, `connectors`, `connector`, `description`, `function`,
+    `explanation`."""
 
     kind: str
     columns: tuple[ResultColumn, ...]

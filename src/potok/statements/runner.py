@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from potok.errors import PotokError
@@ -19,6 +20,22 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInfo:
+    """A persistent query and its state: RUNNING, PAUSED, WAITING, ERROR, or STOPPED if no process runs it."""
+
+    query_id: str
+    text: str
+    kind: str
+    source: str
+    state: str
+    error: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    lag: int = 0
+    records_per_second: float = 0.0
 
 
 class BackOff:

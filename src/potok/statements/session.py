@@ -25,7 +25,16 @@ from potok.statements.push.push import start_print, start_push
 from potok.statements.results import Done, Executed, Push, Result
 from potok.statements.session_variables import SessionVariables
 
-CHANGES = ast.CreateSource | ast.CreateAs | ast.CreateType | ast.AlterSource | ast.Drop | ast.InsertSelect | ast.Steer
+CHANGES = (
+    ast.CreateSource
+    | ast.CreateAs
+    | ast.CreateType
+    | ast.CreateConnector
+    | ast.AlterSource
+    | ast.Drop
+    | ast.InsertSelect
+    | ast.Steer
+)
 """Statements that change the catalog."""
 
 

@@ -25,8 +25,8 @@ from potok.server.positions.statements import read_by
 from potok.server.problems import NOT_THERE, problem_described, problem_response
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
-from potok.statements.database import QueryInfo
 from potok.statements.results import Done, Result, Rows
+from potok.statements.runner import QueryInfo
 
 router = APIRouter()
 

@@ -7,9 +7,11 @@ from typing import Any
 from potok.server.ksql.json_rows import schema_tree
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.functions.result_types import arguments_of
-from potok.statements.database import Database, QueryInfo
+from potok.statements.connectors import WORKER, ConnectorInfo
+from potok.statements.database import Database
 from potok.statements.inspect.sources import show_format
 from potok.statements.results import Row, Rows
+from potok.statements.runner import QueryInfo
 from potok.topology.describe import as_text, description_of
 
 Description = dict[str, Any]
@@ -184,4 +186,32 @@ def functions_of(result: Rows) -> Description:
         "path": "internal",
         "functions": signatures,
         "type": details.get("Type", ""),
+    }
+
+
+def connector_info(info: ConnectorInfo) -> Description:
+    """Describe a connector that was created, as Kafka Connect does."""
+    tasks = [{"connector": info.name, "task": 0}]
+    return {"name": info.name, "config": {"name": info.name, **info.config}, "tasks": tasks, "type": "source"}
+
+
+def connector_line(info: ConnectorInfo, state: str) -> Description:
+    """Describe a row of SHOW CONNECTORS."""
+    return {"name": info.name, "type": "source", "className": info.class_name, "state": state}
+
+
+def connector_description(info: ConnectorInfo, database: Database) -> Description:
+    task = {"id": 0, "state": info.state, "worker_id": WORKER, "trace": info.error}
+    status = {
+        "name": info.name,
+        "connector": {"state": info.state, "worker_id": WORKER, "trace": info.error},
+        "tasks": [task],
+        "type": "source",
+    }
+    sources = [source_description(each, database, extended=False) for each in database.catalog.readers(info.topics)]
+    return {
+        "connectorClass": info.class_name,
+        "status": status,
+        "sources": sources,
+        "topics": list(info.topics),
     }

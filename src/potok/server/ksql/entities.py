@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from potok.server.ksql.descriptions import (
+    connector_description,
+    connector_info,
+    connector_line,
     functions_of,
     query_description,
     running_query,
@@ -31,7 +34,7 @@ def entity_of(parsed: ast.Parsed, result: Result, database: Database, session: S
         return None
     about: Entity = {"statementText": parsed.text, "warnings": _warnings(result)}
     if isinstance(result, Done):
-        return {**_done(statement, result), **about}
+        return {**_done(statement, result, database), **about}
     assert isinstance(result, Rows)
     match statement:
         case ast.Show():
@@ -47,11 +50,15 @@ def _warnings(result: Result) -> list[Entity]:
     return [{"message": text} for text in getattr(result, "warnings", ())]
 
 
-def _done(statement: ast.Statement, done: Done) -> Entity:
+def _done(statement: ast.Statement, done: Done, database: Database) -> Entity:
     if isinstance(statement, ast.AssertTopic):
         return {"@type": "assert_topic", "topicName": statement.topic, "exists": statement.exists}
     if isinstance(statement, CHANGES) and done.sequence < 0:
         return {"@type": "warning_entity", "message": done.message}
+    if isinstance(statement, ast.CreateConnector):
+        return {"@type": "connector_info", "info": connector_info(database.connector(statement.name))}
+    if isinstance(statement, ast.Drop) and statement.kind == "CONNECTOR":
+        return {"@type": "drop_connector", "connectorName": statement.name}
     return {
         "@type": "currentStatus",
         "commandId": done.command_id,
@@ -73,6 +80,9 @@ def _shown(statement: ast.Show, result: Rows, database: Database, session: SqlSe
         case "TOPICS" | "ALL TOPICS":
             kind = "kafka_topics_extended" if statement.extended else "kafka_topics"
             return {"@type": kind, "topics": [topic_line(row, database, statement.extended) for row in result.rows]}
+        case "CONNECTORS" | "SOURCE CONNECTORS" | "SINK CONNECTORS":
+            lines = [connector_line(database.connector(row[0]), row[3]) for row in result.rows]
+            return {"@type": "connector_list", "connectors": lines}
         case "FUNCTIONS":
             named = [{"name": row[0], "type": row[1], "category": row[2]} for row in result.rows]
             return {"@type": "function_names", "functions": named}
@@ -103,6 +113,8 @@ def _sources(database: Database, *, tables: bool, extended: bool) -> Entity:
 def _described(statement: ast.Describe, result: Rows, database: Database) -> Entity:
     if statement.kind == "FUNCTION":
         return {"@type": "describe_function", **functions_of(result)}
+    if statement.kind == "CONNECTOR":
+        return {"@type": "connector_description", **connector_description(database.connector(statement.name), database)}
     if statement.kind in ("STREAMS", "TABLES"):
         return _sources(database, tables=statement.kind == "TABLES", extended=True)
     source = database.catalog.source(statement.name, statement.at)

@@ -11,7 +11,7 @@ from potok.sql.syntax.queries import query
 from potok.sql.syntax.tokens import Kind, Token
 from potok.sql.syntax.type_names import type_name
 
-CONNECTORS = "a program in Python has sources, listeners and sinks for that"
+SINKS = "a program in Python has sinks for that"
 
 
 def create(cursor: Cursor) -> ast.Statement:
@@ -22,8 +22,12 @@ def create(cursor: Cursor) -> ast.Statement:
     if not or_replace and cursor.at("TYPE"):
         return _create_type(cursor, first)
     read_only = cursor.accept("SOURCE")
-    if cursor.at("CONNECTOR") or cursor.at("SINK", "CONNECTOR"):
-        raise cursor.error("connectors are not supported", hint=CONNECTORS)
+    if cursor.at("SINK", "CONNECTOR"):
+        raise cursor.error("sink connectors are not supported", hint=SINKS)
+    if cursor.at("CONNECTOR"):
+        if or_replace or not read_only:
+            raise cursor.error("a connector is a SOURCE CONNECTOR", hint="write CREATE SOURCE CONNECTOR")
+        return _create_connector(cursor, first)
     what = ("STREAM", "TABLE") if or_replace or read_only else ("STREAM", "TABLE", "TYPE")
     is_table = cursor.one_of(*what) == "TABLE"
     if_not_exists = _if_not_exists(cursor)
@@ -72,6 +76,14 @@ def _create_type(cursor: Cursor, first: Token) -> ast.CreateType:
     name = cursor.name("a name for the type")
     cursor.expect("AS")
     return ast.CreateType(name, type_name(cursor), if_not_exists, at=cursor.since(first))
+
+
+def _create_connector(cursor: Cursor, first: Token) -> ast.CreateConnector:
+    cursor.expect("CONNECTOR")
+    if_not_exists = _if_not_exists(cursor)
+    name = cursor.name("a name for the connector")
+    cursor.expect("WITH")
+    return ast.CreateConnector(name, properties(cursor), if_not_exists, at=cursor.since(first))
 
 
 def _columns(cursor: Cursor) -> tuple[ast.ColumnDefinition, ...]:
@@ -164,15 +176,13 @@ def _added(cursor: Cursor) -> ast.ColumnDefinition:
 
 def drop(cursor: Cursor) -> ast.Statement:
     first = cursor.expect("DROP")
-    if cursor.at("CONNECTOR"):
-        raise cursor.error("connectors are not supported", hint=CONNECTORS)
-    kind = cursor.one_of("STREAM", "TABLE", "TYPE")
+    kind = cursor.one_of("STREAM", "TABLE", "TYPE", "CONNECTOR")
     if_exists = _if_exists(cursor)
     name = cursor.name(f"the name of a {kind.lower()}")
     delete_topic = False
     if cursor.at("DELETE"):
-        if kind == "TYPE":
-            raise cursor.error("a type has no topic")
+        if kind in ("TYPE", "CONNECTOR"):
+            raise cursor.error(f"a {kind.lower()} has no topic of its own")
         cursor.expect("DELETE", "TOPIC")
         delete_topic = True
     return ast.Drop(kind, name, if_exists, delete_topic, at=cursor.since(first))

@@ -20,6 +20,9 @@ def show_statement(statement: ast.Statement) -> str:
             return _create(statement)
         case ast.CreateType(name, type_, if_not_exists):
             return _words("CREATE TYPE", if_not_exists and "IF NOT EXISTS", quoted(name), "AS", show_type(type_))
+        case ast.CreateConnector(name, properties, if_not_exists):
+            head = _words("CREATE SOURCE CONNECTOR", if_not_exists and "IF NOT EXISTS", quoted(name))
+            return _words(head, _with(properties))
         case ast.AlterSource(is_table, name, columns):
             added = ", ".join(f"ADD COLUMN {_column(column)}" for column in columns)
             return _words("ALTER", _kind(is_table), quoted(name), added)

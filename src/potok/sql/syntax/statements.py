@@ -13,7 +13,7 @@ from potok.sql.syntax.tokens import Kind
 from potok.sql.syntax.windows import duration
 from potok.sql.syntax.words import CLAUSE_PAIRS, CLAUSES, STATEMENTS
 
-SHOWN = ("STREAMS", "TABLES", "TOPICS", "QUERIES", "FUNCTIONS", "TYPES", "VARIABLES", "PROPERTIES")
+SHOWN = ("STREAMS", "TABLES", "TOPICS", "QUERIES", "FUNCTIONS", "TYPES", "VARIABLES", "PROPERTIES", "CONNECTORS")
 CONTINUING = (
     *(clause.split()[0] for clause in CLAUSES),
     "JOIN",
@@ -66,9 +66,10 @@ def _select(cursor: Cursor) -> ast.Statement:
 
 def _show(cursor: Cursor) -> ast.Statement:
     first = cursor.take()
-    for word in ("CONNECTORS", "CONNECTOR", "SOURCE", "SINK"):
-        if cursor.at(word):
-            raise cursor.error("connectors are not supported")
+    for kind in ("SOURCE", "SINK"):
+        if cursor.accept(kind):
+            cursor.expect("CONNECTORS")
+            return ast.Show(f"{kind} CONNECTORS", at=cursor.since(first))
     everything = cursor.accept("ALL")
     what = cursor.one_of("TOPICS") if everything else cursor.one_of(*SHOWN)
     extended = what in EXTENDABLE and cursor.accept("EXTENDED")
@@ -81,7 +82,8 @@ def _describe(cursor: Cursor) -> ast.Statement:
         cursor.take()
         return ast.Describe(cursor.name("the name of a function").upper(), "FUNCTION", at=cursor.since(first))
     if cursor.at("CONNECTOR") and cursor.at_name(ahead=1):
-        raise cursor.error("connectors are not supported")
+        cursor.take()
+        return ast.Describe(cursor.name("the name of a connector"), "CONNECTOR", at=cursor.since(first))
     if cursor.at("STREAMS") or cursor.at("TABLES"):
         kind = cursor.take().value
         return ast.Describe("", kind, cursor.accept("EXTENDED"), at=cursor.since(first))

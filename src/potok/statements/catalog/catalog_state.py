@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from potok.errors import PotokError
 from potok.log.broker import Broker
-from potok.sql.catalog import AlreadyThere, Catalog, Source
+from potok.sql.catalog import AlreadyThere, Catalog, Connector, Source
 from potok.sql.definitions import altered, defined
 from potok.sql.errors import Refused, SourceLocation, UnknownName, closest
 from potok.sql.planner.persist import lower_create, lower_insert, lower_source_table
@@ -163,6 +163,8 @@ class _Writing:
                 return self._insert(statement)
             case ast.CreateType():
                 return self._create_type(statement)
+            case ast.CreateConnector():
+                return self._create_connector(statement)
             case ast.AlterSource():
                 return self._alter(statement)
             case ast.Drop():
@@ -239,6 +241,15 @@ class _Writing:
         type_ = resolve(statement.type, self._catalog.types)
         return replace(self._before, catalog=self._catalog.with_type(statement.name, type_))
 
+    def _create_connector(self, statement: ast.CreateConnector) -> CatalogState:
+        if statement.name in self._catalog.connectors:
+            hint = f"DROP CONNECTOR {quoted(statement.name)} first"
+            text = f"connector {quoted(statement.name)} already exists"
+            raise Refused(text, hint=hint, location=statement.at)
+        options = {given.name.lower(): given.value for given in statement.properties}
+        made = Connector(statement.name, options, self._parsed.text)
+        return replace(self._before, catalog=self._catalog.with_connector(made))
+
     def _alter(self, statement: ast.AlterSource) -> CatalogState:
         source = self._catalog.source(statement.name, statement.at)
         self._check_own(source, statement.at)
@@ -260,6 +271,9 @@ class _Writing:
             if statement.name not in self._catalog.types:
                 raise _unknown_type(statement, self._catalog)
             return replace(self._before, catalog=self._catalog.without_type(statement.name))
+        if statement.kind == "CONNECTOR":
+            self._catalog.connector(statement.name, statement.at)
+            return replace(self._before, catalog=self._catalog.without_connector(statement.name))
         if statement.name in self._catalog.missing:
             return self._drop_missing(statement)
         source = self._catalog.source(statement.name, statement.at)

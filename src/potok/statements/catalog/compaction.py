@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _NONE = Topology("", ())
 
 Name = tuple[str, str]
-"""`source`, `type` or `query`, and the name."""
+"""`source`, `type`, `connector` or `query`, and the name."""
 
 
 def compact(commands: CommandLog, broker: Broker) -> int:
@@ -86,7 +86,7 @@ def _ends_something(command: Command) -> bool:
 
 @dataclass(slots=True)
 class _Thing:
-    """A stream, table, type or query since the command that created it. A replacement is another object."""
+    """A stream, table, type, connector or query since the command that created it. A replacement is another object."""
 
     made_by: int
     changed_by: list[int] = field(default_factory=list)
@@ -157,7 +157,8 @@ class _Replayed:
         queries = [replace(wanted, topology=_NONE) for wanted in self.catalog_state.queries.values()]
         saw = {number: self.saw[number] for number in numbers}
         catalog = self.catalog_state.catalog
-        return list(catalog.sources.items()), list(catalog.types.items()), catalog.missing, queries, saw
+        named = [list(each.items()) for each in (catalog.sources, catalog.types, catalog.connectors)]
+        return named, catalog.missing, queries, saw
 
 
 class _Keeping:
@@ -215,6 +216,7 @@ def _names_in(catalog_state: CatalogState) -> Mapping[Name, Any]:
     return {
         **{("source", name): source for name, source in catalog.sources.items()},
         **{("type", name): type_ for name, type_ in catalog.types.items()},
+        **{("connector", name): connector for name, connector in catalog.connectors.items()},
         **{("query", name): wanted for name, wanted in catalog_state.queries.items()},
     }
 

@@ -17,6 +17,12 @@ def already(statement: ast.Statement, catalog: Catalog) -> Done | None:
             return Done(f"{statement.name} already exists but cannot be loaded")
     if isinstance(statement, ast.CreateType) and statement.if_not_exists and statement.name in catalog.types:
         return Done(f"Type {statement.name} already exists")
+    if isinstance(statement, ast.CreateConnector) and statement.if_not_exists and statement.name in catalog.connectors:
+        return Done(f"Connector {statement.name} already exists")
+    if isinstance(statement, ast.Drop) and statement.kind == "CONNECTOR":
+        if statement.if_exists and statement.name not in catalog.connectors:
+            return Done(f"Connector {statement.name} does not exist")
+        return None
     if isinstance(statement, ast.Drop) and statement.if_exists:
         there = catalog.types if statement.kind == "TYPE" else catalog.sources
         if statement.name not in there and (statement.kind == "TYPE" or statement.name not in catalog.missing):

@@ -94,6 +94,8 @@ def _check_read_only(statement: ast.Statement, catalog_state: CatalogState) -> N
     """Reject changes to sources of CREATE SOURCE, which only reads a topic that others own."""
     if not isinstance(statement, ast.CreateSource | ast.CreateAs | ast.AlterSource | ast.Drop):
         return
+    if isinstance(statement, ast.Drop) and statement.kind == "CONNECTOR":
+        return
     known = catalog_state.catalog.sources.get(statement.name)
     read_only = known is not None and known.read_only
     named, again = quoted(statement.name), "DROP it and create it again"

@@ -35,7 +35,8 @@ from potok.topology.describe import as_text, description_of
 from potok.topology.graph import Topology
 
 if TYPE_CHECKING:
-    from potok.statements.database import Database, QueryInfo
+    from potok.statements.database import Database
+    from potok.statements.runner import QueryInfo
 
 
 _STEPS = texts("Step", "Kind", "Runs", "Detail", "Why")

@@ -9,6 +9,7 @@ from potok.sql.functions.function import AggregateFunction, SqlFunction, TableFu
 from potok.sql.functions.registry import all_functions, function_named, users_functions
 from potok.sql.functions.result_types import result_of
 from potok.sql.syntax import ast
+from potok.statements.connectors import describe_connector, show_connectors
 from potok.statements.inspect.explain import explain
 from potok.statements.inspect.listing import listed, texts
 from potok.statements.inspect.queries import show_queries
@@ -41,16 +42,20 @@ def show(database: Database, session: SqlSession, statement: ast.Show) -> Rows:
             return show_types(database)
         case "VARIABLES":
             return show_variables(session.variables)
+        case "CONNECTORS" | "SOURCE CONNECTORS" | "SINK CONNECTORS":
+            return show_connectors(database, statement)
         case "PROPERTIES":
             return show_properties(database.settings, session.properties)
     raise TypeError(f"cannot show {statement.what}")
 
 
 def describe(database: Database, statement: ast.Describe) -> Rows:
-    """DESCRIBE of a stream, a table, a function, or of all streams or tables."""
+    """DESCRIBE of a stream, a table, a function, a connector, or of all streams or tables."""
     match statement.kind:
         case "FUNCTION":
             return describe_function(statement.name, statement.at)
+        case "CONNECTOR":
+            return describe_connector(database, statement)
         case "STREAMS" | "TABLES":
             return describe_all(database, tables=statement.kind == "TABLES", extended=statement.extended)
     source = database.catalog.source(statement.name, statement.at)

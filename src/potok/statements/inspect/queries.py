@@ -11,7 +11,8 @@ from potok.statements.inspect.listing import listed, show_time, texts
 from potok.statements.results import Row, Rows
 
 if TYPE_CHECKING:
-    from potok.statements.database import Database, QueryInfo
+    from potok.statements.database import Database
+    from potok.statements.runner import QueryInfo
 
 _PLAIN = ("Query ID", "Query Type", "Status", "Sink Name", "Sink Kafka Topic", "Query String")
 _MORE = (

@@ -52,7 +52,10 @@ class Here(Target):
     @classmethod
     def opened(cls, settings: Settings) -> Here:
         broker = open_broker(settings.broker, settings)
-        here = cls(Database(broker, settings, runs=not queries_are_running(broker), logs_dead_letters=False))
+        from potok.sources.sql_connectors import SqlConnectors
+
+        runs, connectors = not queries_are_running(broker), SqlConnectors(broker)
+        here = cls(Database(broker, settings, runs=runs, logs_dead_letters=False, connectors=connectors))
         here._owns = True
         return here
 
@@ -65,7 +68,8 @@ class Here(Target):
 
     def start(self) -> None:
         """Start the existing queries without waiting for them."""
-        if self._database.catalog_state().queries and not self._elsewhere:
+        known = self._database.catalog_state()
+        if (known.queries or known.catalog.connectors) and not self._elsewhere:
             self._starting = in_background(self._database.start)
 
     def settle(self) -> None:
@@ -152,7 +156,7 @@ def _close_push(work: Future[Any]) -> None:
 
 def _needs_queries(statement: ast.Statement) -> bool:
     match statement:
-        case ast.CreateAs() | ast.InsertSelect():
+        case ast.CreateAs() | ast.InsertSelect() | ast.CreateConnector():
             return True
         case ast.CreateSource():
             return statement.is_table and statement.read_only

@@ -66,6 +66,15 @@ class CreateType(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class CreateConnector(Node):
+    """CREATE SOURCE CONNECTOR."""
+
+    name: str
+    properties: Properties
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class AlterSource(Node):
     is_table: bool
     name: str
@@ -74,7 +83,7 @@ class AlterSource(Node):
 
 @dataclass(frozen=True, slots=True)
 class Drop(Node):
-    """DROP STREAM, TABLE or TYPE."""
+    """DROP STREAM, TABLE, TYPE or CONNECTOR."""
 
     kind: str
     name: str
@@ -108,7 +117,8 @@ class Query(Node):
 
 @dataclass(frozen=True, slots=True)
 class Show(Node):
-    """SHOW or LIST. `what` is STREAMS, TABLES, TOPICS, ALL TOPICS, QUERIES, FUNCTIONS, TYPES, VARIABLES, PROPERTIES."""
+    """SHOW or LIST. `what` is STREAMS, TABLES, TOPICS, ALL TOPICS, QUERIES, FUNCTIONS, TYPES, VARIABLES, PROPERTIES,
+    CONNECTORS, SOURCE CONNECTORS or SINK CONNECTORS."""
 
     what: str
     extended: bool = False
@@ -120,7 +130,7 @@ class Describe(Node):
 
     name: str
     kind: str = ""
-    """"", FUNCTION, STREAMS or TABLES."""
+    """"", FUNCTION, CONNECTOR, STREAMS or TABLES."""
     extended: bool = False
 
 
@@ -181,6 +191,7 @@ Statement = (
     CreateSource
     | CreateAs
     | CreateType
+    | CreateConnector
     | AlterSource
     | Drop
     | InsertValues

@@ -33,7 +33,7 @@ def writer_of(query: str, aggregate: str) -> bytes:
     return f"{query}/{aggregate}".encode()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Result:
     """What became of a command. `version` is that of the aggregate afterwards, `sequence` of an event that after it."""
 

@@ -26,7 +26,7 @@ from potok.patterns.aggregates.messages import (
     writer_of,
 )
 from potok.patterns.aggregates.order import Refolded, with_open, with_own
-from potok.topology.processor import Processor, ProcessorContext
+from potok.topology.processor import Position, Processor, ProcessorContext
 from potok.topology.stores import RowStore, Store, ValueStore
 
 STATE, MEMORY = "state", "memory"
@@ -72,9 +72,10 @@ class AggregateProcessor(Processor):
 
     def process(self, key: Any, value: Any, ctx: ProcessorContext) -> None:
         headers = dict(ctx.headers)
-        if ctx.source == self._commands:
+        position = ctx.position
+        if position is not None and position.topic == self._commands:
             if self.decides:
-                self._command(key, value, headers, ctx)
+                self._command(key, value, headers, position, ctx)
             return
         own = headers.get(WRITER) == self.writer
         if own and self.decides:
@@ -92,10 +93,12 @@ class AggregateProcessor(Processor):
         for event in record.events:
             self._forward(event, ctx)
 
-    def _command(self, key: str, value: bytes | None, headers: Mapping[str, bytes], ctx: ProcessorContext) -> None:
-        position, named = ctx.position, headers.get(COMMAND_ID)
+    def _command(
+        self, key: str, value: bytes | None, headers: Mapping[str, bytes], position: Position, ctx: ProcessorContext
+    ) -> None:
+        named = headers.get(COMMAND_ID)
         given_id = None if named is None else named.decode("utf-8", "replace")
-        place = "" if position is None else f"{position.topic}-{position.partition}-{position.offset}"
+        place = f"{position.topic}-{position.partition}-{position.offset}"
         command_id = given_id or place
         seen = None if given_id is None else self._seen(given_id, ctx.timestamp)
         if seen is not None:

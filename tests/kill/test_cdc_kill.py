@@ -11,14 +11,20 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import orjson
 import pytest
 
+from potok.log.broker import Broker
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.log.open import open_broker
 from potok.sources.cdc.runner import CaptureRunner
 from servers import PostgresServer
 from tests.sources.cdc.changed import Database, equals_select, events, rows, wait_for
+
+if TYPE_CHECKING:
+    from potok.log.kafka.development.server import ServerStatus
 
 pytestmark = [pytest.mark.kill, pytest.mark.timeout(180)]
 
@@ -46,11 +52,13 @@ def database(logical_postgres: PostgresServer) -> Iterator[Database]:
     made.close()
 
 
-def started(directory: Path, database: Database, failpoint: str = "") -> subprocess.Popen[bytes]:
+def started(
+    directory: Path, database: Database, failpoint: str = "", broker: str = "file:./data"
+) -> subprocess.Popen[bytes]:
     toml = f'[{database.name}]\nurl = "{database.url}"\ntables = ["users"]\nchunk_rows = 100\nheartbeat = "200 ms"\n'
     (directory / "cdc.toml").write_text(toml)
     command = [sys.executable, "-c", "from potok.cli.main import main; main()", "cdc", "cdc.toml", "--json"]
-    environment = {**os.environ, "POTOK_FAILPOINT": failpoint, "POTOK_BROKER": "file:./data"}
+    environment = {**os.environ, "POTOK_FAILPOINT": failpoint, "POTOK_BROKER": broker}
     return subprocess.Popen(command, cwd=directory, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -70,9 +78,8 @@ class Changes:
             run("UPDATE users SET id = -id WHERE id = %s", [pick(self.number)])
 
 
-def each_change_is_there_once(directory: Path, database: Database) -> None:
+def each_change_is_there_once(broker: Broker, database: Database) -> None:
     """Finish the capture, and compare the topic with the table. A repeated change would have the same position."""
-    broker = EmbeddedBroker(directory / "data")
     capture = database.capture(chunk_rows=100)
     with CaptureRunner(capture, broker) as runner:
         wait_for(lambda: runner.status().snapshot_done, runner)
@@ -96,7 +103,7 @@ def test_a_capture_killed_at_every_durable_step_loses_nothing_and_repeats_nothin
             time.sleep(0.02)
         assert process.stderr is not None
         assert process.returncode == -signal.SIGKILL, (failpoint, process.stderr.read())
-    each_change_is_there_once(tmp_path, database)
+    each_change_is_there_once(EmbeddedBroker(tmp_path / "data"), database)
 
 
 def test_a_capture_killed_at_random_moments_loses_nothing_and_repeats_nothing(
@@ -111,7 +118,7 @@ def test_a_capture_killed_at_random_moments_loses_nothing_and_repeats_nothing(
             changes.some()
         process.kill()
         process.wait()
-    each_change_is_there_once(tmp_path, database)
+    each_change_is_there_once(EmbeddedBroker(tmp_path / "data"), database)
 
 
 def test_a_transaction_larger_than_a_batch_is_resumed_in_its_middle(tmp_path: Path, database: Database) -> None:
@@ -128,4 +135,20 @@ def test_a_transaction_larger_than_a_batch_is_resumed_in_its_middle(tmp_path: Pa
     partial = orjson.loads(broker.get_metadata(f"cdc/{database.name}") or b"")["stream"]
     assert partial["commit"] and 0 < partial["done"] < 51_001
     broker.close()
-    each_change_is_there_once(tmp_path, database)
+    each_change_is_there_once(EmbeddedBroker(tmp_path / "data"), database)
+
+
+def test_a_capture_on_kafka_killed_around_its_transactions_repeats_nothing(
+    tmp_path: Path, database: Database, kafka: ServerStatus
+) -> None:
+    url = f"{kafka.url}?home={tmp_path}"
+    changes = Changes(database)
+    points = ("cdc.intended:2", "log.publish.written:3", "log.publish.sent:2", "log.publish.sent:4", "cdc.landed:2")
+    for failpoint in points:
+        process = started(tmp_path, database, failpoint, url)
+        while process.poll() is None:
+            changes.some()
+            time.sleep(0.02)
+        assert process.stderr is not None
+        assert process.returncode == -signal.SIGKILL, (failpoint, process.stderr.read())
+    each_change_is_there_once(open_broker(url), database)

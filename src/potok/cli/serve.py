@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from potok.cli.catalog_captures import CatalogCaptures
 from potok.cli.options import Broker, Functions, Json, command_app, opened_log, settings_of
 from potok.cli.output import counted, note, print_json
 from potok.cli.queries.running import Interruption
@@ -106,7 +107,8 @@ def serve(
         server.start()
         _report(server, database, as_json=as_json)
         interruption.wait_for_the_batch()
-        _run(server, database, interruption, as_json=as_json)
+        captures = stack.enter_context(CatalogCaptures(database))
+        _run(server, database, captures, interruption, as_json=as_json)
         if not as_json:
             note("stopping at the end of a batch")
     if as_json:
@@ -181,13 +183,16 @@ def _report(server: Server, database: Database, *, as_json: bool) -> None:
     note("Ctrl-C stops at the end of a batch")
 
 
-def _run(server: Server, database: Database, interruption: Interruption, *, as_json: bool) -> None:
+def _run(
+    server: Server, database: Database, captures: CatalogCaptures, interruption: Interruption, *, as_json: bool
+) -> None:
     """Run until interrupted, serving tables while Spark starts. Raises if queries cannot run or stop running."""
     from potok.cli.prompt.targets.target import in_background
 
     starting: Future[None] | None = in_background(database.start)
     while not interruption.asked.wait(LOOK_S) and not server.wait(0):
         database.check()
+        captures.follow()
         if starting is not None and starting.done():
             starting.result()
             starting = None

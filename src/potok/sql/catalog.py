@@ -49,6 +49,18 @@ class StoredTable:
 
 
 @dataclass(frozen=True, slots=True)
+class CapturedTable:
+    """A table of a database whose changes land in the topic of a source."""
+
+    variable: str
+    """The environment variable with the URL of the database."""
+    name: str
+    """The capture: tables of one database share it."""
+    table: str
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A stream or table over a topic: how its bytes are read, and how they are written."""
 
@@ -72,6 +84,7 @@ class Source:
     """The query that writes it, if one does."""
     table_of: str = ""
     """The query that keeps its rows, where they can be pulled."""
+    captured: CapturedTable | None = None
     stored_table: StoredTable | None = None
     """How that query keeps them, where it is not a statement's."""
 

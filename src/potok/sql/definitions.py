@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from potok.compat.java.dates.patterns import BadPattern, pattern_of
+from potok.log.maintenance import DELETE
 from potok.sql.analysis.scope import PSEUDO, WINDOW_BOUNDS
+from potok.sql.captured import captured_table, debezium_formats
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.errors import Refused, SqlTypeError, closest
 from potok.sql.formats import SQL_NAMES, check_columns, declared_formats
@@ -77,13 +79,16 @@ def _check_role(column: ast.ColumnDefinition, statement: ast.CreateSource) -> No
 def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties: Properties = NO_PROPERTIES) -> Source:
     """Return the source that a CREATE statement with columns declares."""
     options = Options.of(statement.properties, statement.at)
-    if not options.text("KAFKA_TOPIC"):
+    captured = captured_table(options, statement)
+    if captured is None and not options.text("KAFKA_TOPIC"):
         hint = f"add WITH (KAFKA_TOPIC = '{statement.name.lower()}', VALUE_FORMAT = 'JSON')"
         raise Refused("KAFKA_TOPIC is missing", hint=hint, location=statement.at)
     columns = columns_of(statement, catalog)
     keys = tuple(column for column in columns if column.is_key)
     values = tuple(column for column in columns if not column.is_key and column.header is None)
     formats, window = declared_formats(options, properties, keys, values), options.window()
+    if captured is not None or formats.value.startswith("debezium"):
+        formats = debezium_formats(formats, is_table=statement.is_table, captured=captured is not None)
     if window is not None and not keys:
         hint = "declare a column with KEY, because windows are part of the key"
         raise Refused(
@@ -94,7 +99,7 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
         statement.name,
         statement.is_table,
         columns,
-        options.topic(""),
+        options.topic("") if captured is None else captured.topic,
         formats.key,
         formats.value,
         timestamp=timestamp_of(options, columns),
@@ -103,9 +108,11 @@ def defined(statement: ast.CreateSource, catalog: Catalog, text: str, properties
         read_only=statement.read_only,
         partitions=options.partitions(),
         retention_ms=options.retention_ms(compacted=statement.is_table and window is None),
-        cleanup_policy=options.cleanup_policy(),
+        # Compaction would remove the records from which values that a change did not send are filled.
+        cleanup_policy=options.cleanup_policy() if captured is None else DELETE,
         history_ms=options.history(statement),
         statement=text,
+        captured=captured,
     )
 
 

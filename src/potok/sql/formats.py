@@ -25,11 +25,22 @@ FORMATS = {
     "PROTOBUF": "protobuf",
     "PROTOBUF_NOSR": "protobuf_nosr",
     "CLOUDEVENTS": "cloudevents",
+    "DEBEZIUM": "debezium",
 }
-SQL_NAMES = {format_: name for name, format_ in FORMATS.items()}
+SQL_NAMES = {format_: name for name, format_ in FORMATS.items()} | {
+    "debezium_key": "DEBEZIUM",
+    "debezium_envelope": "DEBEZIUM",
+}
 
 _WITH_REGISTRY = {"JSON_SR": "JSON"}
-_WRAPPING = {"JSON": (True, False), "DELIMITED": (False,), "KAFKA": (), "NONE": (), "CLOUDEVENTS": (True,)}
+_WRAPPING = {
+    "JSON": (True, False),
+    "DELIMITED": (False,),
+    "KAFKA": (),
+    "NONE": (),
+    "CLOUDEVENTS": (True,),
+    "DEBEZIUM": (True,),
+}
 """Allowed values of WRAP_SINGLE_VALUE. Other formats allow both."""
 
 _OWN_OPTIONS = {
@@ -83,6 +94,11 @@ def result_formats(
     """
     first_key, key_inherited = _parts(first.key_format)
     first_value, value_inherited = _parts(first.value_format)
+    if first_value == "DEBEZIUM":
+        # A result is not a change of the database.
+        first_value, value_inherited = properties.text(VALUE_FORMAT) or "JSON", {}
+    if first_key == "DEBEZIUM":
+        first_key, key_inherited = properties.text(KEY_FORMAT), {}
     if options.has("VALUE_FORMAT") or options.has("FORMAT"):
         # How an app writes field names is part of its own format, not of one that a statement names.
         value_inherited.pop("names", None)

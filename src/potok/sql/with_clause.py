@@ -36,6 +36,10 @@ KEYS = (
     "WINDOW_TYPE",
     "WINDOW_SIZE",
     "HISTORY",
+    "CONNECTOR",
+    "URL",
+    "SOURCE_TABLE",
+    "CAPTURE",
 )
 
 _OF_A_REGISTRY = (

@@ -69,7 +69,7 @@ class ConnectJson:
         return Fitted(column, errors)
 
     def _decode_as(self, values: pa.Array, schema: Schema, sample: list[Any]) -> Fitted:
-        wire = _wire(schema, sample)
+        wire = _wire(schema, sample, self.encodings)
         read = decode_typed(values, wire)
         made = converted(read.column, wire, schema, self.encodings)
         errors = {**made.errors, **read.errors}
@@ -102,21 +102,22 @@ def _sample(values: pa.Array) -> list[Any]:
     return found
 
 
-def _wire(schema: Schema, sample: Sequence[Any]) -> Schema:
+def _wire(schema: Schema, sample: Sequence[Any], encodings: Encodings) -> Schema:
     """Return the type in which values are written: numbers and text for what JSON does not have."""
     arrow = schema.arrow
     if schema.kind == "struct":
         fields = []
         for field in schema.fields:
-            inside = [each.get(field.name) for each in sample if isinstance(each, dict)]
-            wire = _wire(field.schema, inside)
+            name = encodings.name(field.name)
+            inside = [each.get(name) for each in sample if isinstance(each, dict)]
+            wire = _wire(field.schema, inside, encodings)
             same = wire.arrow == field.schema.arrow
-            fields.append(Field(field.name, wire, field.nullable, field.default) if same else Field(field.name, wire))
+            fields.append(Field(name, wire, field.nullable, field.default) if same else Field(name, wire))
         return Schema.struct(fields)
     if schema.kind == "list":
         assert schema.item is not None
         items = [item for each in sample if isinstance(each, list) for item in each]
-        return Schema.list_of(_wire(schema.item, items), nullable=schema.item_nullable)
+        return Schema.list_of(_wire(schema.item, items, encodings), nullable=schema.item_nullable)
     if schema.kind == "map":
         return schema
     if pa.types.is_binary(arrow):

@@ -44,6 +44,7 @@ class DebeziumFormat:
     name: str = "debezium"
     decimals: str = "precise"
     time: str = "micros"
+    names: str = "exact"
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
         rows = self.rows(values, schema, columns)
@@ -58,6 +59,10 @@ class DebeziumFormat:
         unavailable: dict[int, list[str]] = {}
         if pc.any(marked).as_py():
             values, unavailable = _without_marks(values, np.flatnonzero(marked.to_numpy(zero_copy_only=False)))
+            columns_of = {self._encodings.name(field.name): field.name for field in schema.fields}
+            unavailable = {
+                row: [columns_of[name] for name in names if name in columns_of] for row, names in unavailable.items()
+            }
         row = schema.select(columns)
         fitted = self._json.decode(values, Schema.struct([Field("after", row), Field("op", _TEXT)]))
         rows = Rows(fitted.column.field(0), dict(fitted.errors), unavailable)
@@ -78,7 +83,7 @@ class DebeziumFormat:
 
     @property
     def _encodings(self) -> Encodings:
-        return Encodings(self.decimals, self.time)
+        return Encodings(self.decimals, self.time, self.names)
 
     @property
     def _json(self) -> ConnectJson:
@@ -110,6 +115,7 @@ class DebeziumKeyFormat:
     field: str = "id"
     decimals: str = "precise"
     time: str = "micros"
+    names: str = "exact"
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
         values = binary_column(values)
@@ -138,7 +144,7 @@ class DebeziumKeyFormat:
         return Encoded(pa.array([None if key is None else self._key(key, schema) for key in found], pa.binary()))
 
     def _key(self, key: Any, schema: Schema | None) -> bytes:
-        plain = key if schema is None else written(key, schema, Encodings(self.decimals, self.time))
+        plain = key if schema is None else written(key, schema, Encodings(self.decimals, self.time, self.names))
         return dumps(plain if isinstance(plain, dict) else {self.field: plain})
 
     def _each_scalar(self, values: pa.Array, schema: Schema) -> Decoded:
@@ -153,7 +159,7 @@ class DebeziumKeyFormat:
 
     @property
     def _json(self) -> ConnectJson:
-        return ConnectJson(Encodings(self.decimals, self.time))
+        return ConnectJson(Encodings(self.decimals, self.time, self.names))
 
 
 def _judge(rows: Rows, values: pa.Array, ops: pa.Array) -> None:

@@ -32,12 +32,22 @@ class Encodings:
     """`precise` or `string`: both are text."""
     time: str = "micros"
     """The unit of instants: `millis`, `micros` or `nanos`."""
+    names: str = "exact"
+    """`lower` for columns of SQL: a name in upper case is written in lower case."""
 
     def __post_init__(self) -> None:
-        for name, allowed in (("decimals", ("precise", "string", "double")), ("time", tuple(_PER_UNIT))):
+        for name, allowed in (
+            ("decimals", ("precise", "string", "double")),
+            ("time", tuple(_PER_UNIT)),
+            ("names", ("exact", "lower")),
+        ):
             if getattr(self, name) not in allowed:
                 hint = f"use one of {', '.join(allowed)}"
                 raise SchemaError(f'format "debezium" cannot have {name}={getattr(self, name)}', hint=hint)
+
+    def name(self, column: str) -> str:
+        """Return the name of a column in the events."""
+        return column.lower() if self.names == "lower" and column.isupper() else column
 
 
 def converted(column: pa.Array, wire: Schema, schema: Schema, encodings: Encodings) -> Fitted:
@@ -182,7 +192,10 @@ def written(value: Any, schema: Schema, encodings: Encodings) -> Any:
     if value is None:
         return None
     if schema.kind == "struct":
-        return {field.name: written(value.get(field.name), field.schema, encodings) for field in schema.fields}
+        return {
+            encodings.name(field.name): written(value.get(field.name), field.schema, encodings)
+            for field in schema.fields
+        }
     if schema.kind == "list":
         assert schema.item is not None
         return [written(item, schema.item, encodings) for item in value]

@@ -11,6 +11,7 @@ from potok.topology.nodes import (
     FlatMapValues,
     Foreach,
     Map,
+    MapBatches,
     MapValues,
     Merge,
     Node,
@@ -18,6 +19,7 @@ from potok.topology.nodes import (
     Repartition,
     SelectKey,
 )
+from tests.oracle.batches import one_row
 from tests.oracle.call import UserError, attempt, call
 from tests.oracle.records import Item
 
@@ -30,6 +32,8 @@ def outcome(node: Node, item: Item) -> list[Item]:
             return [item] if bool(call(node.predicate, key, value)) is not node.negate else []
         case Map():
             return [_paired(item, call(node.function, key, value))]
+        case MapBatches():
+            return one_row(node, item)
         case MapValues():
             return [item.with_value(call(node.function, key, value))]
         case FlatMap():

@@ -201,3 +201,11 @@ TABLE_MAPPERS = {
     "maybe": [("lambda v: None if v is None else v * 2", "maybe")],
     "any": [("lambda v: None if v is None else [v]", "any")],
 }
+
+COLUMNS = [
+    ('lambda t: pc.add_checked(t["a"], 1), value=int', "number"),
+    ('lambda t: pc.divide(t["n"], t["a"]), value=int', "number"),
+    ("lambda t: {**{n: t[n] for n in t.column_names}, 's': pc.utf8_upper(t['s']), 'a': t['n']}, value=ROW", "row"),
+    ("lambda df: df.with_columns(a=pl.col('a') // 2), format='polars', value=ROW", "row"),
+]
+"""Calls of functions of columns, and the shape of their results."""

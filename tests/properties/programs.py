@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 HEADER = """\
 from dataclasses import dataclass
+import polars as pl
+import pyarrow.compute as pc
 from potok import (
     Processor, StreamsBuilder, hopping, list_store, milliseconds, seconds, session, sliding, tumbling, value_store
 )
@@ -45,6 +47,7 @@ class Alarming(Processor):
         ctx.forward(["alarm", at, len(self.times)])
 
 
+ROW = "s string, a bigint, b double, n bigint, tags array<string>, t bigint"
 builder = StreamsBuilder("program")
 """
 

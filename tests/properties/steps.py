@@ -33,6 +33,16 @@ def _map_values(writer: Writer, upstream: Var) -> None:
     writer.add(f"map_values({writer.pick(texts)})", upstream, shape=shape)
 
 
+def _map_batches(writer: Writer, upstream: Var) -> None:
+    """Functions of columns need values of a type, and not every step before them has one."""
+    made = f"{upstream.name} = builder.stream("
+    if not upstream.typed or not any(line.startswith(made) for line in writer.program.lines):
+        _map_values(writer, upstream)
+        return
+    call, shape = writer.pick(fn.COLUMNS)
+    writer.add(f"map_batches({call})", upstream, shape=shape)
+
+
 def _map(writer: Writer, upstream: Var) -> None:
     writer.add(f"map({writer.pick(fn.ROW_PAIRS)})", upstream, rekeyed=True)
 
@@ -107,4 +117,4 @@ def _source(writer: Writer, upstream: Var) -> None:
 
 _ANY_STEPS = [_repartition, _peek, _through, _merge, _source, write_ordered, write_process, write_cogroup]
 _NUMBER_STEPS = [_filter, _map_values, _select_key, _branch, *_ANY_STEPS]
-_ROW_STEPS = [_filter, _map_values, _map, _flat_map, _flat_map_values, _select_key, _branch, *_ANY_STEPS]
+_ROW_STEPS = [_filter, _map_values, _map_batches, _map, _flat_map, _flat_map_values, _select_key, _branch, *_ANY_STEPS]

@@ -8,8 +8,21 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import K2, V2, Declared, Handle, K, R, Selector, V, selector
 from potok.dsl.serdes import schema_of
+from potok.errors import TopologyError
 from potok.expressions.function import Function
-from potok.topology.nodes import Filter, FlatMap, FlatMapValues, Foreach, Map, MapValues, Node, Peek, SelectKey
+from potok.topology.nodes import (
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Foreach,
+    FrameFormat,
+    Map,
+    MapBatches,
+    MapValues,
+    Node,
+    Peek,
+    SelectKey,
+)
 
 if TYPE_CHECKING:
     from potok.dsl.stream import Stream
@@ -138,6 +151,80 @@ class Stateless(Handle, Generic[K, V]):
         at = calling_location()
         step = self._name(name, "map_values")
         return self._add(MapValues(step, at, self._node, Function.of(function, (1, 2)), schema_of(value, at)))
+
+    @overload
+    def map_batches(
+        self,
+        function: Callable[..., Any],
+        *,
+        value: type[R],
+        format: FrameFormat = "arrow",
+        setup: Callable[[], Any] | None = None,
+        with_key: bool = False,
+        row_column: str | None = None,
+        name: str | None = None,
+    ) -> Stream[K, R]: ...
+    @overload
+    def map_batches(
+        self,
+        function: Callable[..., Any],
+        *,
+        value: Declared | None = None,
+        format: FrameFormat = "arrow",
+        setup: Callable[[], Any] | None = None,
+        with_key: bool = False,
+        row_column: str | None = None,
+        name: str | None = None,
+    ) -> Stream[K, Any]: ...
+    def map_batches(
+        self,
+        function: Callable[..., Any],
+        *,
+        value: object = None,
+        format: FrameFormat = "arrow",
+        setup: Callable[[], Any] | None = None,
+        with_key: bool = False,
+        row_column: str | None = None,
+        name: str | None = None,
+    ) -> Stream[K, Any]:
+        """Replace the values of many records at once, by a function of columns; keep the keys.
+
+        >>> scored = orders.map_batches(lambda df, model: model.predict(df), format="pandas", setup=load, value=float)
+
+        The result for a record must not depend on the other records of the call: how many there are differs from batch
+        to batch. The test driver checks this. If the function raises, it is called again with fewer records, so that
+        only those that fail alone become dead letters. Records without a value are not passed to it.
+
+        Args:
+            function: Called with a frame that has a column for each field of the value, or the column `value`; and
+                with the result of `setup`, if given. Returns one row for each row: a frame or a dict of columns, or a
+                single column (Arrow, pandas, Polars, NumPy or a list) if the values have no fields.
+            value: The type of the results; without one they are dynamic values.
+            format: `arrow` passes a `pyarrow.Table`, `pandas` and `polars` their DataFrame. In pandas, integers and
+                booleans have the nullable types, so that a column has the same type in each call.
+            setup: Called once in each process that runs the step, for example to load a model.
+            with_key: Pass the key in the column `key`.
+            row_column: The name of a column with the number of each row. The result has it too, and may have any
+                number of rows for each number.
+            name: Names the step.
+        """
+        at = calling_location()
+        if format not in ("arrow", "pandas", "polars"):
+            raise TopologyError(f'there is no format "{format}"', hint="choose arrow, pandas or polars", at=at)
+        made = None if setup is None else Function.of(setup, (0,))
+        hint = "write lambda frame: ..." if setup is None else "write lambda frame, model: ..., with setup="
+        node = MapBatches(
+            self._name(name, "map_batches"),
+            at,
+            self._node,
+            Function.of(function, (1,) if setup is None else (2,), hint),
+            format,
+            schema_of(value, at),
+            made,
+            with_key,
+            row_column or "",
+        )
+        return self._add(node)
 
     @overload
     def flat_map(

@@ -98,7 +98,7 @@ class QueryDriver:
         self._prepared: Prepared = prepare(self._topology, self.broker, self._settings, start=start)
         found = self._prepared
         parts = found.plan, found.ledger, found.directory, found.metrics, found.state
-        self._runner = BatchRunner(self._executor, self.broker, *parts)
+        self._runner = BatchRunner(self._executor, self.broker, *parts, compares_batches=True)
         if self._spread:
             self._runner.small_batch = -1
         self._reporter = DeadLetterReporter(self._topology, see="driver.dead_letters()")

@@ -156,7 +156,7 @@ def _step(node: Node) -> dict[str, Any]:
 
 def functions_of(node: Node) -> list[Function]:
     """Return the user's functions in a node."""
-    found = [getattr(node, name, None) for name in ("function", "predicate", "action", "subtractor", "stamp")]
+    found = [getattr(node, name, None) for name in ("function", "predicate", "action", "subtractor", "stamp", "setup")]
     if isinstance(node, StreamSource | TableSource):
         found.append(node.timestamps.function)
     found += [*getattr(node, "predicates", ()), *getattr(node, "functions", ())]

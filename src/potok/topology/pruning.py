@@ -20,6 +20,7 @@ from potok.topology.nodes import (
     Filter,
     HistoryLookup,
     LookupKey,
+    MapBatches,
     Match,
     Merge,
     Node,
@@ -79,7 +80,7 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
         return set()
     if isinstance(node, Merge):
         return set() if inferred[node].value is not None else None
-    if isinstance(node, ToTable | Repartition | ToStream | Ordered | Match | Deliver):
+    if isinstance(node, ToTable | Repartition | ToStream | Ordered | MapBatches | Match | Deliver):
         return None
     return _expr_fields(inferred[node].exprs)
 

@@ -54,6 +54,8 @@ assert_type(orders.map_values(lambda k, v: (k, v.amount)), Stream[str, tuple[str
 assert_type(orders.map_values(lambda v: {"price": v.amount}, value=Priced), Stream[str, Priced])
 assert_type(orders.map_values(lambda k, v: {"price": v.amount}, value=Priced), Stream[str, Priced])
 assert_type(orders.map_values(lambda v: {"price": v.amount}, value="price double"), Stream[str, Any])
+assert_type(orders.map_batches(lambda t: t["amount"], value=float), Stream[str, float])
+assert_type(orders.map_batches(lambda df, model: model(df), setup=dict, format="polars"), Stream[str, Any])
 assert_type(orders.map(lambda k, v: (len(k), v.amount)), Stream[int, float])
 assert_type(orders.map(lambda v: (v.user_id, v)), Stream[str, Order])
 assert_type(orders.flat_map(lambda k, v: [(k, item) for item in v.items]), Stream[str, str])

@@ -62,6 +62,8 @@ class BatchSpec:
     """The last committed attempt, which every shard must have seen."""
     task_bytes: int = 0
     """How many bytes each reading task may read; 0 for no limit."""
+    compares_batches: bool = False
+    """Whether functions of columns are called again with other chunks of the same records, to compare the results."""
 
     @property
     def records(self) -> int:

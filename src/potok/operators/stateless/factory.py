@@ -10,6 +10,7 @@ from potok.operators.core.record_metadata import Annotate as Annotated
 from potok.operators.core.wiring import Wiring, wiring_of
 from potok.operators.exchange.repartition import Exchange
 from potok.operators.stateless import stateless
+from potok.operators.stateless.map_batches import MapBatches as BatchMapper
 from potok.operators.tables.tables import Receive
 from potok.topology.nodes import (
     Annotate,
@@ -20,6 +21,7 @@ from potok.topology.nodes import (
     FlatMapValues,
     Foreach,
     Map,
+    MapBatches,
     MapValues,
     Merge,
     Node,
@@ -82,6 +84,11 @@ def map_(node: Map, factory: OperatorFactory) -> Operator:
 def map_values(node: MapValues, factory: OperatorFactory) -> Operator:
     expr = traced(node, factory)
     return stateless.MapValues(node.name, factory.task, node.function, expr, node.schema, null_stays=node.null_stays)
+
+
+@post_shuffle_of(MapBatches)
+def map_batches(node: MapBatches, factory: OperatorFactory) -> Operator:
+    return BatchMapper(node, factory.task, compares=factory.spec.compares_batches)
 
 
 @post_shuffle_of(SelectKey)

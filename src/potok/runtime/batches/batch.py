@@ -66,6 +66,7 @@ class BatchRunner:
     state: StateLocation
     pace: Pace | None = None
     small_batch: int = field(default_factory=lambda: SMALL_BATCH)
+    compares_batches: bool = False
     plan_bytes: bytes = b""
     _steps: Mapping[str, set[str]] = field(default_factory=dict)
     _careful: frozenset[str] = frozenset()
@@ -213,6 +214,7 @@ class BatchRunner:
             on_one_machine(self.executor.master),
             entry.cells,
             bounded // max(len(tasks), 1),
+            self.compares_batches,
         )
 
     def _stream_time(self, entry: Entry, input_partition: InputPartition, clocks: Mapping[str, int]) -> int:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from potok.errors import TopologyError
 from potok.expressions.expr import Expr, TupleExpr
+from potok.extras import need_extra
 from potok.records.declared_class import same_type
 from potok.records.schemas.schema import Schema
 from potok.sinks.sink_spec import Types
@@ -26,6 +27,7 @@ from potok.topology.nodes import (
     FlatMapValues,
     Foreach,
     Map,
+    MapBatches,
     MapValues,
     Merge,
     Node,
@@ -174,6 +176,32 @@ def _mapped(up: Step, expr: Expr | None, reason: str, schema: Schema | None) -> 
         expr, reason = None, f"the declared type {schema.ddl()} differs from the traced one"
     value = expr.type if expr is not None else arrow_of(schema)
     return replace(up, value=value, exprs=(expr,), reason=reason, intact=False, plan=None, order_dependent=False)
+
+
+@infer_step.register
+def _map_batches(node: MapBatches, ups: list[Step]) -> Step:
+    if node.format != "arrow":
+        need_extra(f'map_batches with format="{node.format}"', "dataframes")
+    value, key = ups[0].value, ups[0].key
+    if value is None or (node.with_key and key is None):
+        what = "values" if value is None else "keys"
+        hint = f"declare it where the {what} are made, for example {what[:-1]}=Order"
+        raise TopologyError(f"a function of columns needs a type, and these {what} have none", hint=hint, at=node.at)
+    columns = [*(["key"] if node.with_key else []), *([node.row_column] if node.row_column else [])]
+    columns += [field.name for field in value] if pa.types.is_struct(value) else ["value"]
+    repeated = next((name for name in columns if columns.count(name) > 1), None)
+    if repeated is not None:
+        hint = "rename the field with map_values, or choose another row_column="
+        raise TopologyError(f'the function would get two columns "{repeated}"', hint=hint, at=node.at)
+    return replace(
+        ups[0],
+        value=arrow_of(node.schema),
+        exprs=(),
+        reason="",
+        intact=False,
+        plan=None,
+        order_dependent=False,
+    )
 
 
 @infer_step.register

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 from potok.expressions.function import Function
 from potok.records.schemas.schema import Schema
@@ -60,6 +61,31 @@ class FlatMapValues(Node):
     upstream: Node
     function: Function
     schema: Schema | None = None
+
+
+FrameFormat = Literal["arrow", "pandas", "polars"]
+"""What a function of columns gets: an Arrow table, or a DataFrame of pandas or Polars."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapBatches(Node):
+    """Replace the values by the result of a function of many records, as columns. Null values stay null.
+
+    `setup` returns the second argument of the function, and is called once in each process. With `row_column`, the
+    function gets the numbers of the records, and returns any number of rows for each.
+    """
+
+    upstream: Node
+    function: Function
+    format: FrameFormat
+    schema: Schema | None = None
+    setup: Function | None = None
+    with_key: bool = False
+    row_column: str = ""
+
+    @property
+    def detail(self) -> str:
+        return self.format
 
 
 class About(StrEnum):

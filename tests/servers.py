@@ -105,7 +105,7 @@ def postgres_server(*settings: str) -> Iterator[PostgresServer]:
 
 
 @contextmanager
-def rabbitmq_server() -> Iterator[RabbitServer]:
+def rabbitmq_server(*settings: str) -> Iterator[RabbitServer]:
     """A RabbitMQ that keeps durable queues and persistent messages when it is stopped and started again."""
     # The program in the PATH of Debian demands to be root or the user rabbitmq; those behind it do not.
     folders = sorted(Path("/usr/lib/rabbitmq/lib").glob("*/sbin"), reverse=True)
@@ -116,6 +116,7 @@ def rabbitmq_server() -> Iterator[RabbitServer]:
         # Started by us, so that it ends with the server: RabbitMQ would leave one behind.
         registry = Server([epmd, "-port", str(names), "-address", "127.0.0.1"], directory, names)
         (directory / "plugins").write_text("[].\n")
+        (directory / "rabbitmq.conf").write_text("\n".join(settings) + "\n")
         environment = {
             "HOME": str(directory),
             "ERL_EPMD_PORT": str(names),

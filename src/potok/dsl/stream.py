@@ -15,6 +15,7 @@ from potok.dsl.handle import K2, Declared, K, Selector, V, selector
 from potok.dsl.joins.stream_joins import Joining
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
+from potok.dsl.message_sinks import MessageSinks
 from potok.dsl.server_sinks import MaintainedSinks
 from potok.dsl.stateless import Stateless
 from potok.dsl.table import Table
@@ -53,7 +54,7 @@ class NotIterated(TopologyError):
         )
 
 
-class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks, MaintainedSinks):
+class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks, MaintainedSinks, MessageSinks):
     """A sequence of independent records with keys of type K and values of type V."""
 
     _elsewhere = dict.fromkeys(AGGREGATES, "group first: .group_by_key() or .group_by(...)")

@@ -11,7 +11,7 @@ from potok.errors import TopologyError
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival
 from potok.sources.counters import TOO_LARGE
-from potok.sources.event_loop import EventLoop
+from potok.event_loop import EventLoop
 from potok.sources.listener import Address, CannotListen, Listener, ListenerContext, ListenerSpec, option
 
 _CHUNK = 256 * 1024

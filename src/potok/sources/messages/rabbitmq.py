@@ -22,7 +22,7 @@ from potok.sources.appender import STOPPED
 from potok.sources.arrival import Done
 from potok.sources.counters import FULL
 from potok.sources.deduplication import Deduplication
-from potok.sources.event_loop import EventLoop
+from potok.event_loop import EventLoop
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec, option
 from potok.sources.messages.acknowledgements import Acknowledgements, Delivery
 from potok.sources.messages.intake import Intake, Message

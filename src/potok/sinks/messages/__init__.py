@@ -1,0 +1,1 @@
+"""Sinks that send messages: RabbitMQ, MQTT and ZeroMQ."""

@@ -146,13 +146,19 @@ def rabbitmq_server(*settings: str) -> Iterator[RabbitServer]:
 
 
 @contextmanager
-def mqtt_server(*settings: str) -> Iterator[MqttServer]:
-    """A mosquitto that keeps sessions and their messages when it is stopped and started again."""
+def mqtt_server(*settings: str, files: Mapping[str, str] = {}) -> Iterator[MqttServer]:
+    """A mosquitto that keeps sessions and their messages when it is stopped and started again.
+
+    `files` are in its directory, which settings name as `{directory}`.
+    """
     program = _found("mosquitto", [Path("/usr/sbin"), Path("/usr/local/sbin")])
     with _directory() as directory:
         port = _free_port()
         lines = [f"listener {port} 127.0.0.1", "allow_anonymous true", "persistence true"]
-        lines += [f"persistence_location {directory}/", "max_queued_messages 0", "log_dest stderr", *settings]
+        lines += [f"persistence_location {directory}/", "max_queued_messages 0", "log_dest stderr"]
+        lines += [setting.format(directory=directory) for setting in settings]
+        for name, text in files.items():
+            (directory / name).write_text(text)
         (directory / "mosquitto.conf").write_text("\n".join(lines) + "\n")
         server = MqttServer([program, "-c", str(directory / "mosquitto.conf")], directory, port)
         server.start()

@@ -16,7 +16,21 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 GUARANTEES = ("exactly_once", "at_least_once", "at_most_once")
 
 
-def build(directory: Path, web: str, database: str, cache: str, search: str) -> StreamsBuilder:
+UNCONFIRMED = GUARANTEES[1:]
+"""What senders of messages can promise."""
+
+
+def build(
+    directory: Path,
+    web: str,
+    database: str,
+    cache: str,
+    search: str,
+    queues: str,
+    topics: str,
+    sockets: str,
+    metrics: str,
+) -> StreamsBuilder:
     builder = StreamsBuilder("shop")
     orders = builder.stream("orders", value="n bigint")
     for guarantee in GUARANTEES:
@@ -28,6 +42,11 @@ def build(directory: Path, web: str, database: str, cache: str, search: str) -> 
         orders.to_http(f"{web}/{guarantee}", batch=7, guarantee=guarantee, name=f"http-{guarantee}")
     for guarantee in GUARANTEES[1:]:
         orders.to_callable(appending(directory / guarantee), guarantee=guarantee, name=f"call-{guarantee}")
+    for guarantee in UNCONFIRMED:
+        orders.to_rabbitmq(queues, queue=f"guarantees-{guarantee}", guarantee=guarantee)
+        orders.to_mqtt(topics, f"guarantees/{guarantee}", guarantee=guarantee, name=f"mqtt-{guarantee}")
+    orders.to_zeromq(sockets)
+    orders.map_values(lambda v: v["n"]).to_statsd(metrics, metric="guarantees")
     orders.to_callable(replacing(directory / "exactly_once"), name="call-exactly_once")
     orders.to_webhook(f"{web}/webhooks", secrets=SECRET, retry=["0.1 seconds"] * 20)
     return builder

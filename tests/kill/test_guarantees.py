@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import uuid
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +20,16 @@ import pyarrow.parquet as pq
 import pytest
 import redis
 import urllib3
+import zmq
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.sinks.files import batches_in
 from potok.testing.outputs import read_outputs
 from tests.kill.guarantees_program import GUARANTEES
+from tests.log.waiting import until
+from tests.sinks.messages.test_mqtt_sink import Subscriber, properties_of, subscriber
+from tests.sinks.messages.test_rabbitmq_sink import taken_from
 from tests.sinks.web import Site, web_server
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
@@ -40,6 +46,9 @@ SINKS = ("topic", "files", "postgres", "http", "callable", "redis", "opensearch"
 KEYED = frozenset({"redis", "opensearch"})
 """Sinks that keep one value per key: what is written again replaces the same."""
 
+MESSAGES = ("rabbitmq", "mqtt")
+"""Sinks that repeat a message under its id, so that its consumer may recognise it."""
+
 COUNT_WRITES = """
 CREATE FUNCTION count_write() RETURNS trigger AS
 $$ BEGIN INSERT INTO writes VALUES (TG_TABLE_NAME, NEW.n); RETURN NULL; END $$ LANGUAGE plpgsql
@@ -49,9 +58,14 @@ $$ BEGIN INSERT INTO writes VALUES (TG_TABLE_NAME, NEW.n); RETURN NULL; END $$ L
 class Aftermath:
     """How often each record is in each sink, when the query has come to the end at last."""
 
-    def __init__(self, directory: Path, site: Site, database: str, cache: str, search: str) -> None:
+    def __init__(
+        self, directory: Path, site: Site, database: str, cache: str, search: str, queues: str, topics: Subscriber
+    ) -> None:
         self.directory, self.site = directory, site
         self.database, self.cache, self.search = database, cache, search
+        self.queues, self.topics = queues, topics
+        self.sockets, self.metrics = Pulled(), Metrics()
+        self._taken: dict[str, list[tuple[str, int]]] = {}
 
     def run(self, failpoint: str) -> None:
         finished = subprocess.run(
@@ -67,7 +81,8 @@ class Aftermath:
 
     @property
     def _servers(self) -> tuple[str, ...]:
-        return self.site.url, self.database, self.cache, self.search
+        servers = self.site.url, self.database, self.cache, self.search, self.queues, self.topics.url
+        return *servers, self.sockets.endpoint, self.metrics.address
 
     def batch(self, number: int) -> Counter[int]:
         return Counter(json.loads((self.directory / "exactly_once" / f"{number}.json").read_text()))
@@ -113,6 +128,22 @@ class Aftermath:
             found = pool.request("GET", f"{index}/_search?size=10000").json()
         return [hit["_source"]["n"] for hit in found["hits"]["hits"]]
 
+    def _rabbitmq(self, guarantee: str) -> list[int]:
+        return [n for _, n in self.messages("rabbitmq", guarantee)]
+
+    def _mqtt(self, guarantee: str) -> list[int]:
+        return [n for _, n in self.messages("mqtt", guarantee)]
+
+    def messages(self, sink: str, guarantee: str) -> list[tuple[str, int]]:
+        """Return the ids and the numbers of messages."""
+        if sink == "mqtt":
+            found = [each for each in self.topics.messages if each.topic == f"guarantees/{guarantee}"]
+            return [(properties_of(each)["message-id"], json.loads(each.payload)["n"]) for each in found]
+        if guarantee not in self._taken:
+            taken = taken_from(self.queues, f"guarantees-{guarantee}")
+            self._taken[guarantee] = [(each.message_id, json.loads(each.body)["n"]) for each in taken]
+        return self._taken[guarantee]
+
     def _callable(self, guarantee: str) -> list[int]:
         path = self.directory / guarantee
         if guarantee == "exactly_once":
@@ -120,9 +151,54 @@ class Aftermath:
         return [int(line) for line in path.read_text().splitlines()]
 
 
+class Pulled:
+    """A PULL socket, read when the query has come to its end."""
+
+    def __init__(self) -> None:
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.PULL)
+        self._socket.setsockopt(zmq.RCVHWM, 0)
+        self.endpoint = f"tcp://127.0.0.1:{self._socket.bind_to_random_port('tcp://127.0.0.1')}"
+
+    def numbers(self) -> list[int]:
+        found = []
+        while self._socket.poll(0 if len(found) else 10_000):
+            found.append(json.loads(self._socket.recv())["n"])
+        return found
+
+    def close(self) -> None:
+        self._socket.close()
+        self._context.term()
+
+
+class Metrics:
+    """A socket that StatsD metrics are sent to."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self._socket.setblocking(False)
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def numbers(self) -> list[int]:
+        lines: list[bytes] = []
+        with suppress(BlockingIOError):
+            while True:
+                lines += self._socket.recv(65_536).split(b"\n")
+        return [int(line.removeprefix(b"guarantees:").removesuffix(b"|c")) for line in lines]
+
+    def close(self) -> None:
+        self._socket.close()
+
+
 @pytest.fixture(scope="module")
 def aftermath(
-    tmp_path_factory: pytest.TempPathFactory, postgres_url: str, redis_url: str, opensearch_url: str
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres_url: str,
+    redis_url: str,
+    opensearch_url: str,
+    rabbitmq_url: str,
+    mqtt_url: str,
 ) -> Iterator[Aftermath]:
     directory = tmp_path_factory.mktemp("guarantees")
     name = f"guarantees_{uuid.uuid4().hex[:8]}"
@@ -140,12 +216,16 @@ def aftermath(
     broker = EmbeddedBroker.shared(directory / "data")
     broker.create_topic("orders", 2)
     broker.append("orders", [LogRecord(b"%d" % n, b'{"n": %d}' % n, n) for n in range(RECORDS)])
-    with web_server() as site:
+    with web_server() as site, subscriber(mqtt_url, "guarantees/#") as topics:
         site.url = site.url.removesuffix("/orders")
-        made = Aftermath(directory, site, database, redis_url, opensearch_url)
+        made = Aftermath(directory, site, database, redis_url, opensearch_url, rabbitmq_url, topics)
         for failpoint in FAILPOINTS:
             made.run(failpoint)
+        # The broker delivers in order, so what the query has published is there with its end.
+        until(lambda: len(set(made.found("mqtt", "at_least_once"))) == RECORDS)
         yield made
+        made.sockets.close()
+        made.metrics.close()
 
 
 @pytest.mark.parametrize("sink", SINKS)
@@ -153,7 +233,7 @@ def test_exactly_once_has_every_record_once(aftermath: Aftermath, sink: str) -> 
     assert aftermath.found(sink, "exactly_once") == EVERYTHING
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", [*SINKS, *MESSAGES])
 def test_at_least_once_has_twice_what_was_out_when_the_process_died_and_loses_nothing(
     aftermath: Aftermath, sink: str
 ) -> None:
@@ -161,7 +241,7 @@ def test_at_least_once_has_twice_what_was_out_when_the_process_died_and_loses_no
     assert aftermath.found(sink, "at_least_once") == EVERYTHING + repeated
 
 
-@pytest.mark.parametrize("sink", SINKS)
+@pytest.mark.parametrize("sink", [*SINKS, *MESSAGES])
 def test_at_most_once_lacks_what_was_not_out_when_the_process_died_and_repeats_nothing(
     aftermath: Aftermath, sink: str
 ) -> None:
@@ -193,3 +273,17 @@ def test_webhooks_have_every_record_and_repeat_one_only_under_its_id(aftermath: 
         if headers["path"].endswith("/webhooks")
     ]
     assert Counter(body["n"] for body in dict(requests).values()) == EVERYTHING
+
+
+@pytest.mark.parametrize("sink", MESSAGES)
+def test_messages_repeat_a_record_only_under_its_id(aftermath: Aftermath, sink: str) -> None:
+    assert Counter(dict(aftermath.messages(sink, "at_least_once")).values()) == EVERYTHING
+
+
+def test_metrics_lack_what_was_not_sent_when_the_process_died_and_repeat_nothing(aftermath: Aftermath) -> None:
+    assert Counter(aftermath.metrics.numbers()) == EVERYTHING - aftermath.batch(LOST)
+
+
+def test_a_socket_without_acknowledgements_repeats_nothing(aftermath: Aftermath) -> None:
+    found = Counter(aftermath.sockets.numbers())
+    assert found and found <= EVERYTHING - aftermath.batch(LOST)

@@ -6,10 +6,9 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tests.sinks.rows import deliver, opening, rows_of
-
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.sink_spec import Batch, Rows, Types
+from tests.sinks.rows import deliver, opening, rows_of
 
 EACH = 500
 PATIENCE_S = 120.0
@@ -19,7 +18,11 @@ class Load:
     """Batches of numbers that never repeat. `failures` has those that became dead letters."""
 
     def __init__(
-        self, target: Any, types: Types, guarantee: Guarantee, rows: Callable[[range], list[tuple[Any, Any]]] | None = None
+        self,
+        target: Any,
+        types: Types,
+        guarantee: Guarantee,
+        rows: Callable[[range], list[tuple[Any, Any]]] | None = None,
     ) -> None:
         self.target, self._types = target, types
         self._rows = rows or (lambda numbers: [("k", number) for number in numbers])

@@ -13,9 +13,9 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.dsl.handle import K2, Declared, K, Selector, V, selector
 from potok.dsl.joins.stream_joins import Joining
+from potok.dsl.message_sinks import MessageSinks
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
-from potok.dsl.message_sinks import MessageSinks
 from potok.dsl.server_sinks import MaintainedSinks
 from potok.dsl.stateless import Stateless
 from potok.dsl.table import Table

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,19 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.timestamp)
+
+    @property
+    def keys(self) -> list[Any]:
+        return _pylist(self.key)
+
+    @property
+    def values(self) -> list[Any]:
+        return _pylist(self.value)
+
+
+def _pylist(column: Column) -> list[Any]:
+    found: list[Any] = column if isinstance(column, list) else column.to_pylist()
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,6 @@ import aio_pika
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.servers import rabbitmq_server
-from tests.sinks.load import Load
-from tests.sinks.rows import deliver, opening, rows_of, typed
 
 from potok import StreamsBuilder
 from potok.errors import TopologyError
@@ -24,6 +21,9 @@ from potok.sinks.guarantee import Guarantee
 from potok.sinks.messages.rabbitmq import RabbitMqTarget
 from potok.sinks.sink_spec import Batch, Rows, SinkWriter, Types
 from potok.testing import TestDriver
+from tests.servers import rabbitmq_server
+from tests.sinks.load import Load
+from tests.sinks.rows import deliver, opening, rows_of, typed
 
 TEXTS = Types(typed("string"), typed("string"))
 NUMBERS = Types(typed("string"), typed("bigint"))

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
@@ -57,7 +57,7 @@ class HttpWriter(SinkWriter):
 
     def deliver(self, batch: Batch, rows: Rows) -> Failures:
         given_up = threading.Event()
-        bodies = _pylist(rows.value)
+        bodies = rows.values
         running = [
             self._threads.submit(self._post_all, batch, requests, bodies, given_up)
             for requests in self._by_thread(rows)
@@ -77,7 +77,7 @@ class HttpWriter(SinkWriter):
     def _by_thread(self, rows: Rows) -> list[list[Request]]:
         """Return the requests of each thread: a key has one thread, so that its records arrive in order."""
         threads: list[list[int]] = [[] for _ in range(self._target.concurrency)]
-        for number, key in enumerate(_pylist(rows.key)):
+        for number, key in enumerate(rows.keys):
             threads[(number if key is None else zlib.crc32(key)) % len(threads)].append(number)
         size = self._target.batch
         own = _own_keys(rows) if size == 1 else {}
@@ -179,9 +179,4 @@ def _own_keys(rows: Rows) -> dict[int, str]:
             key = header["value"] or b""
             if header["name"].lower() == IDEMPOTENCY_KEY and _KEY.fullmatch(key):
                 found[number] = key.decode()
-    return found
-
-
-def _pylist(column: Any) -> list[Any]:
-    found: list[Any] = column if isinstance(column, list) else column.to_pylist()
     return found

@@ -53,7 +53,9 @@ class RabbitMqTarget(SinkSpec):
         if self.queue is not None and self.routing_key:
             raise TopologyError("a queue has no routing key", hint='write exchange="..." instead of queue="..."')
         if KEY in (self.queue or self.exchange or ""):
-            raise TopologyError(f"only a routing key can contain {KEY}", hint='write exchange="...", routing_key="{key}"')
+            raise TopologyError(
+                f"only a routing key can contain {KEY}", hint='write exchange="...", routing_key="{key}"'
+            )
         for what, name in (("queue", self.queue), ("exchange", self.exchange)):
             if name is not None and not 1 <= len(name.encode()) <= LONGEST:
                 raise TopologyError(f'the name of the {what} "{name}" does not have 1 to {LONGEST} bytes')
@@ -61,7 +63,9 @@ class RabbitMqTarget(SinkSpec):
     def prepare(self, rows: Rows, types: Types) -> Prepared:
         """Prepare routing keys and bodies."""
         found = addressed(rows, self.queue or self.routing_key, with_key=self.with_key)
-        return Prepared(found.key, found.value, {**longer_than(found.key, LONGEST, "the routing key"), **found.failures})
+        return Prepared(
+            found.key, found.value, {**longer_than(found.key, LONGEST, "the routing key"), **found.failures}
+        )
 
     def open(self, opening: Opening) -> SinkWriter:
         from potok.sinks.messages.rabbitmq_writer import RabbitMqWriter  # imports the client

@@ -5,30 +5,27 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pamqp.commands import Basic
 
 from potok.event_loop import EventLoop
 from potok.redact import redact
-from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
-from potok.sinks.errors import DeliveryFailed
-from potok.sinks.guarantee import Guarantee
+from potok.sinks.messages.confirmed import CONFIRM_S, CONNECT_S, WINDOW, ConfirmedWriter, Round
 from potok.sinks.messages.message_ids import message_ids
-from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
+from potok.sinks.sink_spec import Batch, Opening, Rows
 from potok.sinks.urls import clear_url, remember_url
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractConnection
-    from aiormq.abc import AbstractChannel
+    from aiormq import Channel
 
     from potok.sinks.messages.rabbitmq import RabbitMqTarget
 
-CONNECT_S, CONFIRM_S = 10.0, 30.0
-WINDOW, WINDOW_BYTES = 1_000, 8 << 20
-"""The most messages, and the most bytes, that are published and not confirmed."""
+WINDOW_BYTES = 8 << 20
+"""The most bytes that are published and not confirmed."""
 
 LONGEST_NAME = 128
 """The most bytes of the name of a header, which the client would cut off."""
@@ -46,76 +43,26 @@ class Message:
     properties: Basic.Properties
 
 
-@dataclass(slots=True)
-class Round:
-    """What became of some messages until all were confirmed, or the channel ended."""
-
-    left: list[int]
-    """The messages that are not confirmed."""
-
-    uncertain: list[int] = field(default_factory=list)
-    """Those of them that may have arrived."""
-
-    failures: Failures = field(default_factory=dict)
-    cause: str = ""
-    fatal: str = ""
-    """Why no retry can help."""
-
-
-class RabbitMqWriter(SinkWriter):
-    """Publishes in order, some messages at a time, and repeats what was not confirmed, under the same ids.
-
-    A message that no queue takes, or that is too large, becomes a dead letter. With at_most_once nothing is published
-    twice: what may have arrived without a confirmation becomes a dead letter.
-    """
+class RabbitMqWriter(ConfirmedWriter[Message]):
+    """Publishes some messages at a time. One that no queue takes, or that is too large, becomes a dead letter."""
 
     def __init__(self, target: RabbitMqTarget, opening: Opening) -> None:
-        self._target, self._opening = target, opening
-        self._once = opening.guarantee is Guarantee.AT_MOST_ONCE
+        super().__init__(target.label, target.give_up_after_ms, opening)
+        self._target = target
         remember_url(target.url)
         self._loop = EventLoop(f"potok-rabbitmq-{opening.step}")
         self._connection: AbstractConnection | None = None
-        self._channel: AbstractChannel | None = None
-        try:
-            self._deliver(opening.committed + 1, [], GIVE_UP_MS)
-        except BaseException:
-            self.close()
-            raise
+        self._channel: Channel | None = None
+        self.connect()
 
-    def deliver(self, batch: Batch, rows: Rows) -> Failures:
-        return self._deliver(batch.number, self._messages(batch, rows), GIVE_UP_MS if self._once else BRIEFLY_MS)
-
-    def _deliver(self, batch: int, messages: Sequence[Message], retry_ms: int) -> Failures:
-        """Publish, on one connection after the other, until everything is settled."""
-        failures: Failures = {}
-        left = list(range(len(messages)))
-        retry = self._retry(retry_ms)
-        while True:
-            done = self._loop.run(self._round(messages, left), None)
-            failures |= done.failures
-            if done.fatal:
-                raise self._failed(batch, done.fatal, passing=False)
-            if not done.cause:
-                return dict(sorted(failures.items()))
-            if self._once:
-                failures |= dict.fromkeys(done.uncertain, f"not confirmed: {done.cause}")
-                done.left = [row for row in done.left if row not in failures]
-            if len(done.left) < len(left):
-                retry = self._retry(retry_ms)
-            left = done.left
-            if not retry.wait():
-                if self._once and messages:
-                    return failures | dict.fromkeys(left, f"not published: {done.cause}")
-                raise self._failed(batch, done.cause, passing=True)
-
-    def _retry(self, retry_ms: int) -> Retry:
-        return Retry(self._target.give_up_after_ms or retry_ms)
+    def publish(self, messages: Sequence[Message], rows: list[int]) -> Round:
+        return self._loop.run(self._round(messages, rows), None)
 
     async def _round(self, messages: Sequence[Message], rows: list[int]) -> Round:
         from aiormq.exceptions import AMQPError, ChannelInvalidStateError
 
         done = Round(rows)
-        channel: AbstractChannel | None = None
+        channel: Channel | None = None
         try:
             channel = await self._opened()
             while done.left and not done.cause:
@@ -131,7 +78,7 @@ class RabbitMqWriter(SinkWriter):
             await self._disconnect()
         return done
 
-    async def _publish(self, channel: AbstractChannel, messages: Sequence[Message], done: Round) -> None:
+    async def _publish(self, channel: Channel, messages: Sequence[Message], done: Round) -> None:
         """Publish the next messages, and wait for their confirmations."""
         from aiormq.exceptions import AMQPError, ChannelInvalidStateError, DeliveryError, PublishError
 
@@ -146,11 +93,13 @@ class RabbitMqWriter(SinkWriter):
                 left.append(row)
                 done.cause = f'the queue "{self._target.queue}" does not exist'
             elif isinstance(answer, PublishError):
-                done.failures[row] = f"no queue takes it: {answer.message.delivery.reply_text}"
+                done.failures[row] = f"no queue takes it: {answer.args[0]}"
             elif isinstance(answer, DeliveryError):
                 left.append(row)
                 done.cause = "RabbitMQ did not take a message: a queue is full, or has failed"
-            elif isinstance(answer, AMQPError | ChannelInvalidStateError | OSError | TimeoutError | asyncio.CancelledError):
+            elif isinstance(
+                answer, AMQPError | ChannelInvalidStateError | OSError | TimeoutError | asyncio.CancelledError
+            ):
                 left.append(row)
                 done.uncertain.append(row)
                 done.cause = done.cause or _told(answer)
@@ -158,7 +107,7 @@ class RabbitMqWriter(SinkWriter):
                 done.failures[row] = f"it cannot be published: {answer}"
         done.left = left + done.left[len(window) :]
 
-    async def _send(self, channel: AbstractChannel, message: Message) -> None:
+    async def _send(self, channel: Channel, message: Message) -> None:
         if any(len(name.encode()) > LONGEST_NAME for name in message.properties.headers or ()):
             raise ValueError(f"the name of a header is longer than {LONGEST_NAME} bytes")
         await channel.basic_publish(
@@ -180,12 +129,14 @@ class RabbitMqWriter(SinkWriter):
         if found is not None:
             most = int(found[1])
             large = {row for row in done.left if len(messages[row].body) > most}
-            done.failures |= dict.fromkeys(large, f"the message is larger than {most} bytes, the most that RabbitMQ takes")
+            done.failures |= dict.fromkeys(
+                large, f"the message is larger than {most} bytes, the most that RabbitMQ takes"
+            )
             done.left = [row for row in done.left if row not in large]
             done.uncertain = [row for row in done.uncertain if row not in large]
-            done.fatal = "" if large else done.cause
+            done.fatal = not large
 
-    async def _opened(self) -> AbstractChannel:
+    async def _opened(self) -> Channel:
         if self._channel is not None and not self._channel.is_closed:
             return self._channel
         import aio_pika
@@ -199,7 +150,7 @@ class RabbitMqWriter(SinkWriter):
         else:
             await channel.get_exchange(target.exchange or "", ensure=True)
         # The channel beneath publishes without the objects around a message, which cost most of the time.
-        self._channel = await channel.get_underlay_channel()
+        self._channel = cast("Channel", await channel.get_underlay_channel())
         return self._channel
 
     async def _disconnect(self) -> None:
@@ -207,10 +158,10 @@ class RabbitMqWriter(SinkWriter):
         if connection is not None:
             await asyncio.gather(connection.close(), return_exceptions=True)
 
-    def _messages(self, batch: Batch, rows: Rows) -> list[Message]:
-        bodies, mode = _pylist(rows.value), _PERSISTENT if self._target.persistent else _TRANSIENT
+    def messages(self, batch: Batch, rows: Rows) -> list[Message]:
+        bodies, mode = rows.values, _PERSISTENT if self._target.persistent else _TRANSIENT
         headers = repeat(None) if rows.headers is None else chain(rows.headers.to_pylist())
-        parts = zip(_pylist(rows.key), bodies, message_ids(self._opening, batch, bodies), headers, strict=False)
+        parts = zip(rows.keys, bodies, message_ids(self._opening, batch, bodies), headers, strict=False)
         return [
             Message(
                 routing_key,
@@ -224,12 +175,6 @@ class RabbitMqWriter(SinkWriter):
             )
             for routing_key, body, identifier, found in parts
         ]
-
-    def _failed(self, batch: int, cause: str, *, passing: bool) -> DeliveryFailed:
-        passing = passing and self._target.give_up_after_ms is None
-        remedy = "pass declare=False to use the queue as it is" if "inequivalent arg" in cause else None
-        step, label, lost = self._opening.step, self._target.label, self._once
-        return DeliveryFailed(step, label, batch, cause, lost=lost, passing=passing, remedy=remedy)
 
     def close(self) -> None:
         if self._loop.is_open:
@@ -251,8 +196,8 @@ def _told(error: BaseException) -> str:
     return f"no answer within {CONFIRM_S:g} seconds" if isinstance(error, TimeoutError) else text
 
 
-def _fatal(error: BaseException) -> str:
-    """Return why a retry cannot help: the exchange does not exist, or the user may not use it."""
+def _fatal(error: BaseException) -> bool:
+    """Return whether a retry cannot help: the exchange does not exist, or the user may not use it."""
     from aiormq.exceptions import (
         AuthenticationError,
         ChannelAccessRefused,
@@ -270,7 +215,7 @@ def _fatal(error: BaseException) -> str:
         ChannelPreconditionFailed,
         ConnectionNotAllowed,
     )
-    return _told(error) if isinstance(error, lasting) else ""
+    return isinstance(error, lasting)
 
 
 def _value(header: bytes | None) -> str | bytearray | None:
@@ -279,8 +224,3 @@ def _value(header: bytes | None) -> str | bytearray | None:
         return None if header is None else header.decode()
     except UnicodeDecodeError:
         return bytearray(header or b"")
-
-
-def _pylist(column: Any) -> list[Any]:
-    found: list[Any] = column if isinstance(column, list) else column.to_pylist()
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote
 
 import orjson
@@ -51,7 +51,7 @@ class OpenSearchWriter(SinkWriter):
             self._retried(batch.number, lambda: self._fence.advance(batch.number), BRIEFLY_MS)
             version = self._fence.version(batch.number)
         by_key: dict[str, list[Action]] = defaultdict(list)
-        for row, (key, value) in enumerate(zip(_pylist(rows.key), _pylist(rows.value), strict=True)):
+        for row, (key, value) in enumerate(zip(rows.keys, rows.values, strict=True)):
             by_key[key].append(Action(row, key, value))
         failures: Failures = {}
         retry = Retry(self._target.give_up_after_ms or (GIVE_UP_MS if self._once else BRIEFLY_MS))
@@ -167,8 +167,3 @@ class OpenSearchWriter(SinkWriter):
 
     def close(self) -> None:
         self._client.close()
-
-
-def _pylist(column: Any) -> list[Any]:
-    found: list[Any] = column if isinstance(column, list) else column.to_pylist()
-    return found

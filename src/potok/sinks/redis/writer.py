@@ -80,7 +80,7 @@ class RedisWriter(SinkWriter):
 
     def deliver(self, batch: Batch, rows: Rows) -> Failures:
         last: dict[bytes, bytes | None] = {}
-        for key, value in zip(_pylist(rows.key), _pylist(rows.value), strict=True):
+        for key, value in zip(rows.keys, rows.values, strict=True):
             last[key] = value
         for entries in _chunks(last):
             self._run(batch.number, partial(self._put, batch, entries), GIVE_UP_MS if self._once else BRIEFLY_MS)
@@ -173,8 +173,3 @@ def _strings(document: bytes) -> list[Any]:
 
 def _text(value: Any) -> str | bytes:
     return value if isinstance(value, str) else orjson.dumps(value)
-
-
-def _pylist(column: Any) -> list[Any]:
-    found: list[Any] = column if isinstance(column, list) else column.to_pylist()
-    return found

@@ -15,6 +15,7 @@ import orjson
 from potok.clock import now_ms
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
+from potok.event_loop import EventLoop
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import Retry
@@ -22,7 +23,6 @@ from potok.sources.appender import STOPPED
 from potok.sources.arrival import Done
 from potok.sources.counters import FULL
 from potok.sources.deduplication import Deduplication
-from potok.event_loop import EventLoop
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec, option
 from potok.sources.messages.acknowledgements import Acknowledgements, Delivery
 from potok.sources.messages.intake import Intake, Message

@@ -30,7 +30,10 @@ class Table(TableJoining[K, V], MaintainedSinks):
     _elsewhere = {
         **dict.fromkeys(AGGREGATES, "group its rows first: .group_by(...)"),
         **dict.fromkeys(
-            ("to", "through", "to_files", "to_postgres", "to_http", "to_webhook", "to_redis"),
+            (
+                *("to", "through", "to_files", "to_postgres", "to_http", "to_webhook"),
+                *("to_rabbitmq", "to_mqtt", "to_zeromq", "to_statsd"),
+            ),
             "make a stream of its changes first: .to_stream()",
         ),
     }

@@ -171,6 +171,9 @@ def mqtt_server(*settings: str, files: Mapping[str, str] = {}) -> Iterator[MqttS
 class Server:
     """A server of this machine that can be stopped and started again, in its directory and on its port."""
 
+    end_by = signal.SIGTERM
+    """The signal that ends it. SIGINT is ignored by what a shell started in the background, and by its children."""
+
     def __init__(
         self, words: list[str], directory: Path, port: int, environment: Mapping[str, str] | None = None
     ) -> None:
@@ -196,19 +199,37 @@ class Server:
                 pytest.fail(f"{self._words[0]} did not start:\n{log.read_text()}", pytrace=False)
             time.sleep(0.02)
 
-    def stop(self, number: signal.Signals = signal.SIGINT) -> None:
+    def stop(self, number: signal.Signals | None = None) -> None:
         if self._process is not None and self._process.poll() is None:
-            self._process.send_signal(number)
+            self._process.send_signal(number or self.end_by)
             self._process.wait(PATIENCE_S)
 
 
 class RedisServer(Server):
+    def start(self) -> None:
+        """Start, and wait until what was written before is loaded."""
+        import redis
+
+        super().start()
+        end = time.monotonic() + PATIENCE_S
+        with redis.Redis.from_url(self.url) as client:
+            while True:
+                try:
+                    client.ping()
+                    return
+                except redis.BusyLoadingError:
+                    assert time.monotonic() < end, "Redis loads for too long"
+                    time.sleep(0.02)
+
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self._port}/0"
 
 
 class PostgresServer(Server):
+    end_by = signal.SIGINT
+    """Without waiting for clients to leave."""
+
     @property
     def url(self) -> str:
         return self.url_of("postgres")

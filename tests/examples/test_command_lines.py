@@ -76,14 +76,14 @@ def test_a_wrong_command_line_would_be_found(arguments: list[str]) -> None:
         check(arguments)
 
 
-OTHER_FILES = ("[[token]]", "# gateway.toml")
+OTHER_FILES = ("[[token]]", "# gateway.toml", "# cdc.toml")
 
 
 def is_of_settings(block: Any) -> bool:
     return not any(mark in block.values[0] for mark in OTHER_FILES)
 
 
-@pytest.mark.parametrize("block", filter(is_of_settings, blocks(TOML)))
+@pytest.mark.parametrize("block", list(filter(is_of_settings, blocks(TOML))))
 def test_the_settings_of_a_page_are_accepted(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "potok.toml").write_text(block)
     monkeypatch.chdir(tmp_path)

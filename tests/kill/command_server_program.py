@@ -19,6 +19,8 @@ def main(directory: Path) -> None:
         QueryTables(driver.broker, Settings(), ["shop"]) as database,
         Server(database, port=0) as server,
     ):
+        # What a killed server has received is decided before its client returns.
+        driver.run()
         print(server.url, flush=True)
         pause = threading.Event()
         while True:

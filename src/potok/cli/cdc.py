@@ -110,7 +110,7 @@ def _check(captures: list[Capture]) -> None:
     from potok.extras import need_extra
     from potok.sources.cdc.runner import check_database
 
-    need_extra("potok cdc", "cdc")
+    need_extra("change data capture", "cdc")
     for capture in captures:
         check_database(capture)
         note(f"{capture.name}: {counted(len(capture.tables), 'table')}, ready to be captured")

@@ -29,6 +29,8 @@ class Sample:
     poison: tuple[bytes, ...]
 
 
+CHANGES = (b"{", b"[]", b'{"op":"c","after":{"n":"x"}}')
+
 SAMPLES = {
     "json": Sample("n bigint", lambda n: b'{"n": %d}' % n, (b"{", b'{"n": "x"}', b"\xff", b"[]")),
     "delimited": Sample("n bigint, m bigint", lambda n: b"%d,%d" % (n, n), (b"x,1", b'"1', b"\xff,1")),
@@ -44,6 +46,13 @@ SAMPLES = {
     "avro": Sample("N bigint", lambda n: bytes((2, 2 * n)), (b"\x02", b"\x06\x00", b"\x02\x80")),
     "protobuf": Sample("N bigint", lambda n: bytes((8, n)), (b"\x08", b"\xff", b"\x0a\x05x")),
     "protobuf_nosr": Sample("N bigint", lambda n: bytes((8, n)), (b"\x08", b"\xff", b"\x0a\x05x")),
+    "debezium": Sample(
+        "n bigint", lambda n: b'{"op":"c","after":{"n":%d}}' % n, (*CHANGES, b'{"op":"q","after":null}')
+    ),
+    "debezium_envelope": Sample(
+        "op string, after struct<n bigint>", lambda n: b'{"op":"c","after":{"n":%d}}' % n, CHANGES
+    ),
+    "debezium_key": Sample(int, lambda n: b'{"key":%d}' % n, (b"{", b'{"key":"x"}', b"\xff", b'{"a":1,"b":2}')),
 }
 
 

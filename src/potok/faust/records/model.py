@@ -225,13 +225,16 @@ def plain(value: Any) -> Any:
 
 def _tagged_model(declared: type[Model], note: Any) -> type[Model]:
     """Return the class that plain data names, if it is one of the declared type."""
-    found = model_named(str(note.get("ns"))) if isinstance(note, dict) else None
-    return found if found is not None and issubclass(found, declared) else declared
+    found = model_named(str(note.get("ns")), declared) if isinstance(note, dict) else None
+    return found or declared
 
 
-def model_named(namespace: str) -> type[Model] | None:
-    """Return the record class of a namespace, wherever it was defined; Faust prefixes the module."""
-    ahead: list[type[Model]] = [Model]
+def model_named(namespace: str, declared: type[Model] | None = None) -> type[Model] | None:
+    """Return the record class of a namespace among those of a declared type, wherever it was defined.
+
+    Faust prefixes the module.
+    """
+    ahead: list[type[Model]] = [declared or Model]
     while ahead:
         found = ahead.pop()
         if namespace in (found.__namespace__, f"{found.__module__}.{found.__qualname__}"):

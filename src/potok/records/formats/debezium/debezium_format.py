@@ -149,9 +149,9 @@ class DebeziumKeyFormat:
 
     def _each_scalar(self, values: pa.Array, schema: Schema) -> Decoded:
         text = pa.types.is_string(schema.arrow)
-        dynamic = _each(values, lambda value: _scalar(loads(value), text=text))
+        dynamic = _each(values, lambda value: _wrapped(loads(value), text=text))
         assert isinstance(dynamic.column, list)
-        wrapped = [None if key is None else orjson.dumps({"key": key}) for key in dynamic.column]
+        wrapped = dynamic.column
         fitted = self._json.decode(pa.array(wrapped, pa.binary()), Schema.struct([Field("key", schema)]))
         column = fitted.column.field(0)
         errors = {**fitted.errors, **dynamic.errors}
@@ -194,7 +194,7 @@ def _dynamic(values: pa.Array) -> Rows:
             continue
         try:
             event = loads(value)
-        except orjson.JSONDecodeError as error:
+        except ValueError as error:
             rows.errors[row] = f"not valid JSON: {error}"
             continue
         op = event.get("op") if isinstance(event, dict) else None
@@ -260,13 +260,20 @@ def _only(key: Any) -> Any:
     return next(iter(key.values())) if isinstance(key, dict) and len(key) == 1 else key
 
 
-def _scalar(key: Any, *, text: bool) -> Any:
+def _wrapped(key: Any, *, text: bool) -> bytes | None:
+    """Return a key of one field as the field `key` of a JSON object."""
     found = _only(key)
     if isinstance(found, dict):
         raise ValueError(f"the key has the fields {', '.join(found)}: declare it with all of them")
-    if text and not isinstance(found, str) and found is not None:
-        return orjson.dumps(found).decode()
-    return found
+    if found is None:
+        return None
+    try:
+        if text and not isinstance(found, str):
+            found = orjson.dumps(found).decode()
+        return orjson.dumps({"key": found})
+    except TypeError as error:
+        # Nested deeper than orjson writes, or a number beyond 64 bits.
+        raise ValueError(str(error)) from error
 
 
 def _name_of(values: pa.Array) -> str | None:

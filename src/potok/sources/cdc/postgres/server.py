@@ -22,6 +22,9 @@ from potok.topology.capture import Capture
 Connection = Any
 """psycopg2 has no types."""
 
+_ENDED = "no COPY in progress"
+"""What the driver says of a replication stream that the server has ended."""
+
 _SETTINGS = (
     "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC -c extra_float_digits=3 -c bytea_output=hex "
     "-c client_min_messages=warning -c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
@@ -67,7 +70,7 @@ def connect(url: str, *, replication: bool = False) -> Connection:
             options=_SETTINGS,
             client_encoding="UTF8",
             connect_timeout=_CONNECT_S,
-            application_name="potok cdc",
+            application_name="potok",
             keepalives_idle=30,
         )
     except psycopg2.OperationalError as error:
@@ -89,6 +92,8 @@ def answered(url: str) -> Iterator[None]:
     except (psycopg2.OperationalError, psycopg2.InterfaceError) as error:
         raise DatabaseUnreachable(url, str(error)) from None
     except psycopg2.Error as error:
+        if _ENDED in str(error):
+            raise DatabaseUnreachable(url, "the server has ended the replication stream") from None
         raise CaptureStopped(f"the database refuses: {redact(str(error)).strip()}") from None
 
 

@@ -23,6 +23,8 @@ EXTRAS = {
     "zeromq": ("zmq",),
     "nng": ("pynng",),
     "dataframes": ("pandas", "polars"),
+    "delta": ("deltalake",),
+    "iceberg": ("pyiceberg", "sqlalchemy"),
 }
 """The modules by which each extra is known; pyproject.toml lists the packages."""
 

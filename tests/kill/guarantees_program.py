@@ -36,6 +36,8 @@ def build(
     for guarantee in GUARANTEES:
         orders.to(guarantee, guarantee=guarantee)
         orders.to_files(directory / "files" / guarantee, guarantee=guarantee)
+        orders.to_delta(directory / "delta" / guarantee, guarantee=guarantee)
+        orders.to_iceberg(f"shop.{guarantee}", catalog=iceberg_catalog(directory), guarantee=guarantee)
         orders.to_postgres(database, guarantee, guarantee=guarantee)
         orders.to_redis(cache, prefix=f"{guarantee}:", guarantee=guarantee)
         orders.to_opensearch(search, f"guarantees-{guarantee}", guarantee=guarantee)
@@ -50,6 +52,12 @@ def build(
     orders.to_callable(replacing(directory / "exactly_once"), name="call-exactly_once")
     orders.to_webhook(f"{web}/webhooks", secrets=SECRET, retry=["0.1 seconds"] * 20)
     return builder
+
+
+def iceberg_catalog(directory: Path) -> dict[str, str]:
+    lake = directory / "iceberg"
+    lake.mkdir(exist_ok=True)
+    return {"name": "lake", "type": "sql", "uri": f"sqlite:///{lake}/catalog.db", "warehouse": f"file://{lake}"}
 
 
 def appending(path: Path) -> Any:

@@ -21,12 +21,14 @@ import pytest
 import redis
 import urllib3
 import zmq
+from deltalake import DeltaTable
+from pyiceberg.catalog import load_catalog
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.sinks.files import batches_in
 from potok.testing.outputs import read_outputs
-from tests.kill.guarantees_program import GUARANTEES
+from tests.kill.guarantees_program import GUARANTEES, iceberg_catalog
 from tests.log.waiting import until
 from tests.sinks.messages.test_mqtt_sink import Subscriber, properties_of, subscriber
 from tests.sinks.messages.test_rabbitmq_sink import taken_from
@@ -42,7 +44,7 @@ REPEATED, LOST = 2, 3
 
 FAILPOINTS = ["deliver.before:2", "deliver.done:1", "ledger.committed:2", "deliver.after:1", ""]
 
-SINKS = ("topic", "files", "postgres", "http", "callable", "redis", "opensearch")
+SINKS = ("topic", "files", "delta", "iceberg", "postgres", "http", "callable", "redis", "opensearch")
 KEYED = frozenset({"redis", "opensearch"})
 """Sinks that keep one value per key: what is written again replaces the same."""
 
@@ -97,6 +99,14 @@ class Aftermath:
     def _files(self, guarantee: str) -> list[int]:
         """As somebody sees it who reads the directory, and knows nothing of manifests."""
         return list(pq.read_table(self.directory / "files" / guarantee).column("n").to_pylist())
+
+    def _delta(self, guarantee: str) -> list[int]:
+        table = DeltaTable(str(self.directory / "delta" / guarantee))
+        return list(table.to_pyarrow_table().column("n").to_pylist())
+
+    def _iceberg(self, guarantee: str) -> list[int]:
+        table = load_catalog(**iceberg_catalog(self.directory)).load_table(f"shop.{guarantee}")
+        return list(table.scan().to_arrow().column("n").to_pylist())
 
     def _postgres(self, guarantee: str) -> Iterator[int]:
         with psycopg.connect(self.database) as connection:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from potok.dsl.external_sinks import ExternalSinks
+from potok.dsl.lake_sinks import LakeSinks
 from potok.dsl.message_sinks import MessageSinks
 from potok.dsl.server_sinks import MaintainedSinks
 
@@ -21,7 +22,7 @@ BEGIN, END = "<!-- options: generated, see potok.dsl.sink_reference -->", "<!-- 
 
 SINKS: dict[str, Callable[..., Any]] = {
     name: method
-    for each in (ExternalSinks, MaintainedSinks, MessageSinks)
+    for each in (ExternalSinks, MaintainedSinks, LakeSinks, MessageSinks)
     for name, method in vars(each).items()
     if name.startswith("to_")
 }

@@ -13,6 +13,7 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.dsl.handle import K2, Declared, K, Selector, V, selector
 from potok.dsl.joins.stream_joins import Joining
+from potok.dsl.lake_sinks import LakeSinks
 from potok.dsl.message_sinks import MessageSinks
 from potok.dsl.processing import Processing
 from potok.dsl.serdes import check_format, schema_of
@@ -54,7 +55,7 @@ class NotIterated(TopologyError):
         )
 
 
-class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks, MaintainedSinks, MessageSinks):
+class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks, MaintainedSinks, LakeSinks, MessageSinks):
     """A sequence of independent records with keys of type K and values of type V."""
 
     _elsewhere = dict.fromkeys(AGGREGATES, "group first: .group_by_key() or .group_by(...)")

@@ -9,6 +9,7 @@ from potok.dsl.camel_case import AGGREGATES
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Declared, K, R, V
 from potok.dsl.joins.table_joins import TableJoining
+from potok.dsl.lake_sinks import LakeSinks
 from potok.dsl.serdes import schema_of
 from potok.dsl.server_sinks import MaintainedSinks
 from potok.duration import Duration, to_ms
@@ -24,9 +25,10 @@ def until_window_closes() -> None:
     """Ask `Table.suppress` to emit final results only, as in Kafka Streams: `table.suppress(until_window_closes)`."""
 
 
-class Table(TableJoining[K, V], MaintainedSinks):
+class Table(TableJoining[K, V], MaintainedSinks, LakeSinks):
     """One value of type V per key of type K, or per key and window. It can be read by its name."""
 
+    _mode = "upsert"
     _elsewhere = {
         **dict.fromkeys(AGGREGATES, "group its rows first: .group_by(...)"),
         **dict.fromkeys(

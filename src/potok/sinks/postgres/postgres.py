@@ -12,8 +12,9 @@ from potok.extras import need_extra
 from potok.records.formats.format import Column
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.json_bodies import null_values
-from potok.sinks.postgres.columns import THERE, TableColumn, column_texts, null_keys, table_columns
+from potok.sinks.postgres.columns import column_texts
 from potok.sinks.sink_spec import Failures, Opening, Prepared, Rows, SinkSpec, SinkWriter, Types
+from potok.sinks.table_columns import THERE, TableColumn, null_keys, table_columns
 from potok.sinks.urls import address_of, clear_url
 
 SCHEMES = ("postgresql", "postgres")

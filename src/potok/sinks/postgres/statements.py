@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import psycopg
 from psycopg import sql
 
-from potok.sinks.postgres.columns import TableColumn
+from potok.sinks.postgres.columns import sql_type
+from potok.sinks.table_columns import TableColumn
 
 Connection = psycopg.Connection[tuple[object, ...]]
 
@@ -63,7 +64,7 @@ class Statements:
         """Create the table if it does not exist; otherwise return the statement that adds a missing column, if any."""
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         declared = [
-            sql.SQL("{} {}").format(sql.Identifier(column.name), sql.SQL(column.sql_type)) for column in self._columns
+            sql.SQL("{} {}").format(sql.Identifier(column.name), sql.SQL(sql_type(column))) for column in self._columns
         ]
         keys = _listed([sql.Identifier(column.name) for column in self._columns if column.is_key])
         name = self._table.as_string(connection)

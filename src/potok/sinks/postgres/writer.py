@@ -16,11 +16,11 @@ from potok.redact import safe_cause
 from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.postgres.columns import THERE
 from potok.sinks.postgres.fence import Fence, Fences
 from potok.sinks.postgres.remedies import MISFITS, PASSING, message, remedy
 from potok.sinks.postgres.statements import Statements
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
+from potok.sinks.table_columns import THERE
 from potok.sinks.urls import clear_url, remember_url
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The sinks for tables in a lake: Delta Lake and Apache Iceberg."""

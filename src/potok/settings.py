@@ -75,6 +75,12 @@ class Settings:
     """How long a running query waits for Kafka, the state server or a sink that became unavailable before it stops;
     0 for ever."""
 
+    ready_lag_ms: int = 300_000
+    """`/readyz` reports a query whose oldest unread record is older than this; 0 for any age."""
+
+    stuck_after_ms: int = 600_000
+    """`/livez` reports a batch loop that has not moved for this long."""
+
     on_lost: str = "stop"
     """What to do when records were deleted before the query read them: `stop`, `jump` over them, or read the
     `archive`."""
@@ -195,7 +201,7 @@ _CHOICES = {
 _URLS = ("broker", "state")
 """Settings that are URLs, which may contain a password."""
 
-_FROM_ZERO = {"retry_for_ms"}
+_FROM_ZERO = {"ready_lag_ms", "retry_for_ms"}
 
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 

@@ -13,7 +13,7 @@ FLOORS = (
     {"errors", "version"},
     {"checksum", "clock", "duration", "event_loop", "extras", "java_runtime", "machine", "permissions", "retry_policy"},
     {"settings"},
-    {"compat"},
+    {"compat", "monitoring"},
     {"records"},
     {"expressions", "backends", "storage"},
     {"events"},

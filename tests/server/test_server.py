@@ -9,8 +9,9 @@ import pytest
 
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import Tokens
+from potok.server.app_server import CannotListen
 from potok.server.errors import OpenToAll
-from potok.server.server import CannotListen, Server
+from potok.server.server import Server
 from server.conftest import sell
 from statements.playing import Play
 

@@ -22,6 +22,10 @@ class CatalogCaptures:
         self._generation = -1
         self._runners: dict[Capture, CaptureRunner] = {}
 
+    @property
+    def runners(self) -> list[CaptureRunner]:
+        return list(self._runners.values())
+
     def follow(self) -> None:
         """Start and stop captures after the catalog has changed, and raise if one has stopped by itself."""
         for runner in self._runners.values():

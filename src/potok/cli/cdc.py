@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.options import Broker, Json, Metrics, command_app, opened_log
 from potok.cli.output import console, counted, note, print_json
 from potok.cli.queries.running import Interruption
 from potok.errors import SetupError
+from potok.server.operations.serve_metrics import served_metrics
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -47,6 +48,7 @@ def cdc(
     until_caught_up: Annotated[
         bool, typer.Option("--until-snapshot", help="Stop when all snapshots have landed.")
     ] = False,
+    metrics: Metrics = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -63,9 +65,14 @@ def cdc(
         if reset is not None or drop is not None:
             _remove(log, _named(captures, reset or drop or ""), drop=drop is not None)
             return
+        from potok.monitoring.monitor import Monitor
+        from potok.sources.cdc.monitoring import monitor_captures
         from potok.sources.cdc.runner import CaptureRunner
 
-        runners = [running.enter_context(CaptureRunner(capture, log)) for capture in captures]
+        monitor, runners = Monitor(), list[CaptureRunner]()
+        monitor_captures(monitor, lambda: runners)
+        running.enter_context(served_metrics(monitor, metrics, note))
+        runners += [running.enter_context(CaptureRunner(capture, log)) for capture in captures]
         interruption.wait_for_the_batch()
         if as_json or not console(stderr=True).is_terminal:
             _report(runners, interruption, as_json=as_json, until=until_caught_up)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from potok.cli.options import Broker, Json, command_app, opened_log
+from potok.cli.options import Broker, Json, Metrics, command_app, opened_log
 from potok.cli.output import console, counted, note, print_json
 from potok.cli.queries.running import Interruption
+from potok.server.operations.serve_metrics import served_metrics
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,6 +29,7 @@ def gateway(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The listeners, in TOML.")],
     check: Annotated[bool, typer.Option("--check", help="Check the file, and start nothing.")] = False,
+    metrics: Metrics = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -36,8 +38,10 @@ def gateway(
     Senders are acknowledged once their records are in the log. What is lost is counted by reason.
     With --json, each line is an object whose `event` is listening, status or stopped.
     """
+    from potok.monitoring.monitor import Monitor
     from potok.sources.config import load_gateway
     from potok.sources.gateway import Gateway
+    from potok.sources.monitoring import monitor_listeners
 
     found = load_gateway(file)
     if check:
@@ -45,8 +49,9 @@ def gateway(
         return
     url = broker or found.broker
     with Interruption() as interruption, opened_log(context, url, create=True) as log:
-        running = Gateway(log, found.listeners)
-        with running:
+        running, monitor = Gateway(log, found.listeners), Monitor()
+        monitor_listeners(monitor, running.status)
+        with served_metrics(monitor, metrics, note), running:
             _announce(running, as_json=as_json)
             interruption.wait_for_the_batch()
             _watch(running, interruption, as_json=as_json)

@@ -31,6 +31,13 @@ Functions = Annotated[
     ),
 ]
 
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        "--metrics", metavar="[HOST:]PORT", help="Serve /metrics, /livez and /readyz there; 0 for any free port."
+    ),
+]
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 
 

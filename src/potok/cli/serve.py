@@ -14,8 +14,9 @@ from potok.cli.catalog_captures import CatalogCaptures
 from potok.cli.options import Broker, Functions, Json, command_app, opened_log, settings_of
 from potok.cli.output import counted, note, print_json
 from potok.cli.queries.running import Interruption
-from potok.cli.queries.serving import Address, served_tables
+from potok.cli.queries.serving import served_tables
 from potok.extras import need_extra
+from potok.server.address import Address
 
 if TYPE_CHECKING:
     from potok.server.access.limits import Limits
@@ -73,10 +74,13 @@ def serve(
     from potok.server.access.limits import Limits
     from potok.server.access.tokens import Tokens
     from potok.server.server import Server
+    from potok.sources.cdc.monitoring import monitor_captures
+    from potok.sources.monitoring import monitor_listeners
     from potok.sources.sql_connectors import SqlConnectors
     from potok.statements.catalog.remote_queries import queries_are_running
     from potok.statements.database import Database
     from potok.statements.errors import ServedElsewhere
+    from potok.statements.readings import database_monitor
 
     settings = settings_of(context, broker, state=state)
     limits = Limits(
@@ -99,15 +103,19 @@ def serve(
         stack.callback(log.close)
         if queries_are_running(log):
             raise ServedElsewhere(redact_url(settings.broker))
-        database = stack.enter_context(Database(log, settings, connectors=SqlConnectors(log)))
-        server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()))
+        connectors = SqlConnectors(log)
+        database = stack.enter_context(Database(log, settings, connectors=connectors))
+        captures, monitor = CatalogCaptures(database), database_monitor(database)
+        monitor_listeners(monitor, connectors.statuses)
+        monitor_captures(monitor, lambda: captures.runners)
+        server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()), monitor=monitor)
         stack.callback(server.stop)
         if script is not None:
             _begin(database, script)
         server.start()
         _report(server, database, as_json=as_json)
         interruption.wait_for_the_batch()
-        captures = stack.enter_context(CatalogCaptures(database))
+        stack.enter_context(captures)
         _run(server, database, captures, interruption, as_json=as_json)
         if not as_json:
             note("stopping at the end of a batch")

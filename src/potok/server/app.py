@@ -11,9 +11,10 @@ from starlette.exceptions import HTTPException
 
 from potok.errors import PotokError
 from potok.machine import MachineError, is_of_machine
-from potok.server.access.guard import Guard
+from potok.monitoring.monitor import Monitor
+from potok.server.access.guard import Guard, caller_of, may_read
 from potok.server.access.limits import Limits
-from potok.server.access.tokens import Tokens
+from potok.server.access.tokens import READ, Tokens
 from potok.server.api import changes, events, records, sagas, tables
 from potok.server.api import queries as api_queries
 from potok.server.commands import routes as commands
@@ -22,6 +23,7 @@ from potok.server.context import Site
 from potok.server.errors import BadRequest, InternalError, NotThere, ServingError
 from potok.server.ksql import inserts, statements
 from potok.server.ksql import queries as ksql_queries
+from potok.server.operations.routes import Operations
 from potok.server.pages import Files, Page, PageRoute, file_routes
 from potok.server.problems import OTHERS, refusal_of
 from potok.server.tables.fast_path import QuickRows, leave_tables_alone
@@ -32,6 +34,7 @@ ABOUT = """
 Tables, streams and queries of one database. Errors are `application/problem+json`, with a `hint`.
 The REST API of ksqlDB is served as well: `/ksql`, `/query`, `/query-stream`, `/inserts-stream`,
 `/close-query`, `/info`, `/healthcheck`, `/status`, `/clusterStatus`, `/ws/query`.
+`/metrics`, `/livez` and `/readyz` are for monitoring.
 """
 
 
@@ -43,6 +46,7 @@ def create_app(
     origins: Collection[str] = (),
     pages: Sequence[Page] = (),
     files: Sequence[Files] = (),
+    monitor: Monitor | None = None,
 ) -> FastAPI:
     """Create the application over a database, which stays open when the application ends.
 
@@ -51,13 +55,16 @@ def create_app(
         origins: Sites whose pages may call this server from a browser.
         pages: Pages of a program, matched before all other paths.
         files: Files of a program, matched last.
+        monitor: What the process measures; otherwise, the queries of the database are monitored.
     """
     limits = limits or Limits()
     site = Site(database, limits)
+    operations = Operations(site.monitored_by(monitor), _may_read_metrics, lambda request: may_read(request.scope))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         yield
+        operations.close()
         site.close()
 
     app = FastAPI(
@@ -71,7 +78,7 @@ def create_app(
     )
     app.state.site = site
     app.router.routes[:0] = [*map(PageRoute, pages), tables.QUICK]
-    for routes in (commands.ROUTES, statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
+    for routes in (operations.routes, commands.ROUTES, statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
         app.router.routes.extend(routes)
     for api in (changes, tables, records, events, sagas, api_queries):
         app.include_router(api.router)
@@ -87,6 +94,11 @@ def create_app(
     app.add_exception_handler(RequestValidationError, _bad_parameter)
     app.add_exception_handler(Exception, _unexpected)
     return app
+
+
+def _may_read_metrics(request: Request) -> bool:
+    caller_of(request.scope).require(READ)
+    return True
 
 
 async def _potok_error(request: Request, error: Exception) -> Response:

@@ -8,6 +8,9 @@ from typing import Any
 import orjson
 from starlette.requests import HTTPConnection, Request
 
+from potok.monitoring import families
+from potok.monitoring.monitor import Monitor
+from potok.monitoring.scrape import Scrape
 from potok.server.access.held_bytes import HeldBytes
 from potok.server.access.limits import Limits
 from potok.server.access.work import Work
@@ -22,6 +25,7 @@ from potok.server.pushes import Pushes
 from potok.server.sagas import KnownSagas
 from potok.server.tables.table_reads import TableReads
 from potok.statements.database import Database
+from potok.statements.readings import database_monitor
 
 
 class Site:
@@ -44,6 +48,17 @@ class Site:
         self.results = CommandResults(database, self.pushes.pool)
         self.feeds: set[Feed | SnapshotFeed[Any]] = set()
         self.address = "localhost:8088"
+
+    def monitored_by(self, monitor: Monitor | None) -> Monitor:
+        """Register what this server measures with a monitor. Without one, make one for the queries too."""
+        monitor = monitor or database_monitor(self.database)
+        monitor.registry.add(self._collect)
+        return monitor
+
+    def _collect(self, scrape: Scrape) -> None:
+        scrape.add(families.PUSH_QUERIES, len(self.pushes.ids))
+        scrape.add(families.PULL_SECONDS, self.reads.seconds.read(), "key")
+        scrape.add(families.PULL_SECONDS, self.work.seconds.read(), "sql")
 
     def end_streams(self) -> None:
         """End endless responses; call from any thread."""

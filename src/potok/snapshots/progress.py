@@ -42,8 +42,13 @@ class Progress:
 def read_progress(metadata: MetadataStore, query: str) -> Progress | None:
     """Return the progress of a query; None for one that never ran."""
     data = metadata.get_metadata(metadata_key_of(query, "progress"))
+    return None if data is None else progress_of(query, data)
+
+
+def progress_of(query: str, data: bytes) -> Progress:
+    """Decode the progress of a query."""
     with decoding(f'the progress of query "{query}"'):
-        return None if data is None else Progress(**json.loads(data))
+        return Progress(**json.loads(data))
 
 
 def read_description(metadata: MetadataStore, query: str) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from potok.errors import PotokError, TopologyError
 from potok.log.broker import Broker
 from potok.redact import MASK, redact
 from potok.sources.config import KINDS, listener_of
-from potok.sources.gateway import Gateway, check_listeners
+from potok.sources.gateway import Gateway, ListenerStatus, check_listeners
 from potok.sources.growing_files import GrowingFiles
 from potok.sources.listener import ListenerSpec
 from potok.sql.catalog import Connector
@@ -80,6 +80,11 @@ class SqlConnectors(Connectors):
         if status.address is not None:
             shown = {"address": status.address, **shown}  # type: ignore[dict-item]
         return ConnectorInfo(info.name, kind, info.config, topics, "RUNNING", redact(status.problem or ""), shown)
+
+    def statuses(self) -> list[ListenerStatus]:
+        """Return the status of each connector that runs; the name is that of the connector."""
+        running = [entry.gateway for entry in list(self._entries.values()) if entry.gateway is not None]
+        return [status for gateway in running for status in gateway.status()]
 
     def settle(self, wanted: Mapping[str, Connector]) -> None:
         for name in [name for name, entry in self._entries.items() if wanted.get(name) is not entry.connector]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
+from potok.runtime.monitoring.figures import GroupFigures
 from potok.runtime.queries.lock import QueryAlreadyRuns
 from potok.settings import Settings
 from potok.spark.lost_jvm import JvmGone, jvm_is_gone
@@ -71,7 +72,7 @@ class Database:
         logs_dead_letters: bool = True,
         connectors: Connectors | None = None,
     ) -> None:
-        self.broker, self.settings, self.runs = broker, settings, runs
+        self.broker, self.settings, self.runs, self._figures = broker, settings, runs, GroupFigures()
         self._commands, self._connectors = CommandLog(broker), connectors or NoConnectors()
         self._state = EMPTY
         self._applied, self._stored, self._functions, self._has_broken = 0, 0, users_functions(), False
@@ -373,7 +374,8 @@ class Database:
         end = time.monotonic() + TIDY_S
         while True:
             try:
-                return QueryGroup(self.broker, self.settings, start_spark(self.settings), self.shared_name).start()
+                parts = self.broker, self.settings, start_spark(self.settings), self.shared_name
+                return QueryGroup(*parts, figures=self._figures).start()
             except QueryAlreadyRuns:
                 if time.monotonic() > end or self._closed.wait(LOOK_S / 4):
                     raise
@@ -387,6 +389,7 @@ class Database:
         if self._restarts.is_due():
             log.warning("the queries have ended; restarting them")
             self._runner, self._began_at = self._new_runner(), time.monotonic()
+            self._figures.all_restarted()
             self._settle()
 
     def _supervise(self) -> None:

@@ -16,9 +16,9 @@ import httpx
 import pytest
 
 from cli.shop import fill, write_program
-from potok.cli.queries.serving import Address, NotAnAddress
 from potok.log.clients.producer import Producer
 from potok.log.open import open_broker
+from potok.server.address import Address, NotAnAddress
 
 
 @pytest.mark.parametrize(

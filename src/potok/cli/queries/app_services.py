@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from potok.cli.output import note
 
 if TYPE_CHECKING:
-    from potok.cli.queries.serving import Address
+    from potok.monitoring.monitor import Monitor
     from potok.runtime.queries.query import Query
+    from potok.server.address import Address
     from potok.settings import Settings
 
 
@@ -51,6 +52,7 @@ class AppServices:
         without: bool,
         address: Address | None = None,
         tokens: Path | None = None,
+        monitor: Monitor | None = None,
     ) -> None:
         """Serve pages if there are any, or if a port or address is given."""
         app = self.app
@@ -62,7 +64,7 @@ class AppServices:
         if not without and (port is not None or app.web_routes() or app.web.files):
             from potok.faust.pages.hosted import hosted
 
-            server = self._stack.enter_context(hosted(app, host=host, port=port, tokens=tokens))
+            server = self._stack.enter_context(hosted(app, host=host, port=port, tokens=tokens, monitor=monitor))
             if server is not None:
                 note(f"pages of {app.id}: {server.url}")
 

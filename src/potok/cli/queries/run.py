@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.log.timestamps import parse_instant
-from potok.cli.options import Broker, Json, broker_given, command_app, opened_log, settings_of
+from potok.cli.options import Broker, Json, Metrics, broker_given, command_app, opened_log, settings_of
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_program
 from potok.cli.queries.running import display_of, run_with_display
-from potok.cli.queries.serving import Address, served_tables
+from potok.cli.queries.serving import served_tables
+from potok.server.address import Address
+from potok.server.operations.serve_metrics import served_metrics
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.log.start import Start
+    from potok.monitoring.monitor import Monitor
     from potok.topology.graph import Topology
 
 app = command_app()
@@ -60,6 +63,7 @@ def run(
     tokens: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Tokens and scopes of --serve: a tokens.toml (POTOK_TOKENS).")
     ] = None,
+    metrics: Metrics = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -70,6 +74,8 @@ def run(
     """
     found, topology = load_program(program)
     from potok.cli.queries.app_services import AppServices
+    from potok.monitoring.monitor import Monitor
+    from potok.runtime.monitoring.query_monitor import ProgramMonitor
     from potok.runtime.operations.shadow import shadow_of, start_shadow
     from potok.runtime.queries.prepare import changes_of
     from potok.spark.run import start
@@ -82,20 +88,25 @@ def run(
     settings = settings_of(context, broker, shards=shards, state=state, kafka=services.kafka)
     with opened_log(context, broker, create=True, state=state, kafka=services.kafka) as log, ExitStack() as serving:
         name = shadow_of(topology).name if shadow else topology.name
+        watched = ProgramMonitor(Monitor(), log, settings, name)
+        serving.enter_context(served_metrics(watched.monitor, metrics, note))
         if address is not None and services.app is None:
-            server = serving.enter_context(served_tables(log, settings, [name], address, tokens=tokens))
+            server = serving.enter_context(
+                served_tables(log, settings, [name], address, tokens=tokens, monitor=watched.monitor)
+            )
             note(f"tables of {name}: {server.url}/tables")
         if shadow:
-            run_with_display(
-                log, name, display, lambda: start_shadow(topology, log, settings, start_spark, until_end=until_end)
-            )
+            begin = partial(start_shadow, topology, log, settings, start_spark, until_end=until_end)
+            run_with_display(log, name, display, lambda: watched.started(begin()))
             return
         display.changes(topology.name, changes_of(topology, log))
         _mention_shards(log, topology.name, shards)
         if not until_end:
-            _start_captures(topology, log, serving)
+            _start_captures(topology, log, serving, watched.monitor)
         with services:
-            services.serve(settings, web_port, without=without_web, address=address, tokens=tokens)
+            services.serve(
+                settings, web_port, without=without_web, address=address, tokens=tokens, monitor=watched.monitor
+            )
             given: dict[str, Any] = {
                 "broker": settings.broker,
                 "shards": shards,
@@ -103,15 +114,20 @@ def run(
                 "kafka": services.kafka,
             }
             begin = partial(start, topology, until_end=until_end, start=first, **given)
-            run_with_display(log, topology.name, display, lambda: services.start(begin(), until_end=until_end))
+            run_with_display(
+                log, topology.name, display, lambda: services.start(watched.started(begin()), until_end=until_end)
+            )
 
 
-def _start_captures(topology: Topology, log: Log, running: ExitStack) -> None:
+def _start_captures(topology: Topology, log: Log, running: ExitStack, monitor: Monitor) -> None:
     """Run the captures of a program next to its query."""
     if topology.captures:
+        from potok.sources.cdc.monitoring import monitor_captures
         from potok.sources.cdc.runner import captured
 
-        for runner in running.enter_context(captured(topology, log)):
+        runners = running.enter_context(captured(topology, log))
+        monitor_captures(monitor, lambda: runners)
+        for runner in runners:
             note(f"capturing {', '.join(runner.capture.tables)} into topics {runner.capture.name}.*")
 
 

@@ -12,6 +12,7 @@ from potok.extras import has_extra, need_extra
 
 if TYPE_CHECKING:
     from potok.faust.app import App
+    from potok.monitoring.monitor import Monitor
     from potok.server.server import Server
 
 DEFAULT_HOST = "127.0.0.1"
@@ -27,6 +28,7 @@ def hosted(
     port: int | None = None,
     tokens: Path | None = None,
     origins: Collection[str] = (),
+    monitor: Monitor | None = None,
 ) -> Iterator[Server | None]:
     """Serve the pages and tables of an app; the server accepts connections before Spark has started.
 
@@ -40,7 +42,8 @@ def hosted(
         return
     need_extra("serving pages and tables", "server")
     from potok.server.access.tokens import Tokens
-    from potok.server.server import CannotListen, Server
+    from potok.server.app_server import CannotListen
+    from potok.server.server import Server
 
     options = app.options
     bind_host = host or options.get("web_bind") or options.get("web_host") or DEFAULT_HOST
@@ -55,6 +58,7 @@ def hosted(
             origins=origins,
             pages=app.web_routes(),
             files=app.web.files,
+            monitor=monitor,
         )
     except CannotListen as error:
         if asked is not None or _has_pages(app):

@@ -21,6 +21,7 @@ from potok.topology.describe import describe
 
 if TYPE_CHECKING:
     from potok.faust.app import App
+    from potok.monitoring.monitor import Monitor
 
 """The server of pages, found by name like a plug-in: an app does not depend on servers."""
 
@@ -72,6 +73,9 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     worker = command("worker", _worker, "Run the agents until Ctrl-C or SIGTERM.")
     worker.add_argument("-l", "--loglevel", default="warn", choices=LEVELS, type=str.lower)
     worker.add_argument("--until-end", action="store_true", help="stop when all records that are there are processed")
+    worker.add_argument(
+        "--metrics", metavar="[HOST:]PORT", help="where /metrics, /livez and /readyz are served; 0 for any free port"
+    )
     _web_options(worker)
     add_options(command("send", send, "Send a record to a topic, or to an @agent; prints where it went."))
     command("agents", _agents, "List the agents.")
@@ -98,13 +102,20 @@ def _web_options(worker: argparse.ArgumentParser) -> None:
 
 
 def _worker(app: App, parsed: argparse.Namespace) -> None:
+    from potok.monitoring.monitor import Monitor
+    from potok.runtime.monitoring.query_monitor import ProgramMonitor
+    from potok.runtime.queries.query import Query
+    from potok.server.operations.serve_metrics import served_metrics
     from potok.spark.run import wait_for
 
     write_logs(parsed.loglevel)
     waits = "; Spark takes some seconds to start" if app.agents or app.steps() else ""
     _say(f'app "{app.id}" starts on {app.settings().broker}{waits}')
-    with _served(app, parsed):
+    watched = ProgramMonitor(Monitor(), app.log(), app.settings(), app.id)
+    with served_metrics(watched.monitor, parsed.metrics, _say), _served(app, parsed, watched.monitor):
         query = started(app, until_end=parsed.until_end)
+        if isinstance(query, Query):
+            watched.started(query)
         with app.statements.at_work(until_end=parsed.until_end), Services(app, app.timed):
             _say(f'app "{app.id}" runs{_describe(app)}; Ctrl-C stops it')
             wait_for(query)
@@ -126,14 +137,14 @@ def _describe(app: App) -> str:
 
 
 @contextmanager
-def _served(app: App, parsed: argparse.Namespace) -> Iterator[None]:
+def _served(app: App, parsed: argparse.Namespace, monitor: Monitor) -> Iterator[None]:
     if parsed.without_web or not app.options.get("web_enabled", True):
         yield
         return
     from potok.faust.pages.hosted import hosted  # loads the server
 
     web = {"host": parsed.web_bind, "port": parsed.web_port, "tokens": parsed.web_tokens, "origins": parsed.web_cors}
-    with hosted(app, **web) as server:
+    with hosted(app, monitor=monitor, **web) as server:
         if server is not None:
             _say(f"pages of {app.id}: {server.url}")
         yield

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from potok.errors import PotokError
@@ -23,17 +23,19 @@ from potok.runtime.batches.executor import Executor, Outcome
 from potok.runtime.batches.failure_cause import JVM_GONE, cause_of
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.progress import Totals
-from potok.state.entry import Entry
+from potok.state.entry import Entry, metadata_key_of
 from potok.state.offsets import Offsets
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The result of a batch for one query: its number, the tables whose rows may have changed, and its dead letters."""
+    """The result of a batch for one query: its number, the tables whose rows may have changed, its dead letters, and
+    how long its phases took."""
 
     batch: int
     tables: frozenset[str]
     reason_counts: ReasonCounts = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict, compare=False)
 
 
 @dataclass(slots=True)
@@ -48,6 +50,7 @@ class Attempt:
     outcome: Outcome = field(default_factory=Outcome)
     entry: Entry = field(default_factory=Entry)
     metadata_keys: dict[str, bytes | None] = field(default_factory=dict)
+    deliver_s: float = 0.0
 
     @classmethod
     def start(cls, runner: BatchRunner, end: Offsets) -> Attempt:
@@ -69,10 +72,10 @@ class Attempt:
     def report(self) -> Report:
         return self.outcome.report
 
-    def changed(self) -> Committed:
+    def changed(self, seconds: Mapping[str, float]) -> Committed:
         counts = self.report.records_in + self.report.records_out
         tables = frozenset(node.name for node in self.runner.plan.topology.tables if counts[node.name])
-        return Committed(self.entry.batch, tables, self.report.reason_counts)
+        return Committed(self.entry.batch, tables, self.report.reason_counts, seconds)
 
 
 @dataclass(slots=True)
@@ -87,13 +90,15 @@ class JointBatch:
     reports: dict[str, Report] = field(default_factory=dict)
     failed: dict[str, BaseException] = field(default_factory=dict)
     _began: float = field(default_factory=time.monotonic)
+    _executed: float = 0.0
     _alone: bool = True
 
     def run(self, wanted: Iterable[tuple[BatchRunner, Offsets]]) -> None:
         """Run one batch of each of these queries, to the given offsets."""
         attempts = [found for runner, end in wanted if (found := self._begin(runner, end)) is not None]
         self._alone = len(attempts) == 1
-        done = [attempt for attempt in self._tried(attempts) if self._deliver(attempt)]
+        tried, self._executed = self._tried(attempts), time.monotonic()
+        done = [attempt for attempt in tried if self._deliver(attempt)]
         if self.broker.commits_together:
             self._commit_together(done)
         else:
@@ -170,9 +175,10 @@ class JointBatch:
 
     def _deliver(self, attempt: Attempt) -> bool:
         """Deliver output that precedes the commit and build the ledger's next entry; return whether it succeeded."""
-        runner = attempt.runner
+        runner, began = attempt.runner, time.monotonic()
         try:
             runner.deliver(attempt.spec, attempt.report)
+            attempt.deliver_s = time.monotonic() - began
             entry = runner.next_entry(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
             attempt.entry, attempt.metadata_keys = entry
         except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it
@@ -183,6 +189,7 @@ class JointBatch:
     def _commit_together(self, attempts: list[Attempt]) -> None:
         """Commit the output and the ledgers of all queries in one transaction, so readers find all tables at one
         batch."""
+        began = time.monotonic()
         while attempts:
             staged = [output for attempt in attempts for output in attempt.report.staged]
             metadata_keys: dict[str, bytes | None] = {}
@@ -210,7 +217,7 @@ class JointBatch:
         for attempt in attempts:
             attempt.runner.ledger.note(attempt.entry)
         for attempt in attempts:
-            self._finish(attempt)
+            self._finish(attempt, began)
 
     def _is_at_fault(self, attempt: Attempt, error: PotokError) -> bool:
         """Whether this query keeps the others from committing: its ledger was changed, or one of its topics is gone."""
@@ -224,16 +231,25 @@ class JointBatch:
 
     def _commit_each(self, attempts: list[Attempt]) -> None:
         for attempt in attempts:
+            began = time.monotonic()
             try:
                 after = _metadata_after([attempt])
                 attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.metadata_keys, after)
             except PotokError as error:
                 self._fail(attempt, error)
                 continue
-            self._finish(attempt)
+            self._finish(attempt, began)
 
-    def _finish(self, attempt: Attempt) -> None:
-        self.committed[attempt.name], self.reports[attempt.name] = attempt.changed(), attempt.report
+    def _finish(self, attempt: Attempt, commit_began: float) -> None:
+        now = time.monotonic()
+        seconds = {
+            "execute": self._executed - self._began,
+            "deliver": attempt.deliver_s,
+            "commit": now - commit_began,
+            "total": now - self._began,
+        }
+        attempt.runner.metrics.committed = attempt.metadata_keys[metadata_key_of(attempt.name, "progress")] or b""
+        self.committed[attempt.name], self.reports[attempt.name] = attempt.changed(seconds), attempt.report
         try:
             attempt.runner.finish(attempt.spec, attempt.report)
         except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it

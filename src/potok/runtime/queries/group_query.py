@@ -6,7 +6,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -14,12 +14,13 @@ from potok.backends.state_url import StoreUnreachable
 from potok.clock import now_ms
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
-from potok.operators.core.dead_letters import ReasonCounts
 from potok.retry_policy import Retry, brief_calls
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.failure_cause import QueryFailed, cause_of
+from potok.runtime.batches.group_batch import Committed
 from potok.runtime.batches.reachability import check_reach
+from potok.runtime.monitoring.figures import QueryFigures
 from potok.runtime.output.dead_letter_reporter import DeadLetterReporter
 from potok.runtime.planning.pace import Pace
 from potok.runtime.planning.planner import Planner
@@ -87,6 +88,7 @@ class GroupQuery:
     state: QueryState = QueryState.RUNNING
     error: PotokError | None = None
     waiting: Waiting | None = None
+    figures: QueryFigures = field(default_factory=QueryFigures)
     _read: deque[tuple[float, int]] = field(default_factory=deque)
     _protected_at: float = 0.0
     _owner_checked_at: float = field(default_factory=time.monotonic)
@@ -148,19 +150,24 @@ class GroupQuery:
         """Return the status. `all_wait_for` is an error that blocks every query. If the log does not respond, the lag
         is that of the last batch.
         """
-        state, error, waiting = self.state, self.error, self.waiting
-        waits_for = all_wait_for or (waiting and waiting.error)
+        state, error = self.standing(all_wait_for)
         lag = self.runner.metrics.lag
         try:
-            if not isinstance(waits_for, LogError):
+            if not isinstance(error, LogError):
                 with brief_calls():
                     lag = self.lag()
         except PotokError as found:
-            waits_for = waits_for or (found if found.passing else None)
-        if state is QueryState.RUNNING and waits_for:
-            state, error = QueryState.WAITING, waits_for
+            if state is QueryState.RUNNING and found.passing:
+                state, error = QueryState.WAITING, found
         batch, message = self.runner.ledger.entry.batch, str(error) if error else ""
         return QueryStatus(self.name, state, message, batch, self.offsets, lag, self._rate())
+
+    def standing(self, all_wait_for: PotokError | None = None) -> tuple[QueryState, PotokError | None]:
+        """Return the state, and the error that caused it or that the query waits for, without asking the log."""
+        waits_for = all_wait_for or (self.waiting and self.waiting.error)
+        if self.state is QueryState.RUNNING and waits_for:
+            return QueryState.WAITING, waits_for
+        return self.state, self.error
 
     def _rate(self) -> float:
         since = time.monotonic() - RATE_OVER_S
@@ -191,10 +198,11 @@ class GroupQuery:
         if self.reporter is not None:
             self.reporter.report_pending()
 
-    def committed(self, reason_counts: ReasonCounts) -> None:
-        """Store the record count after a batch, and release read records in the log from time to time."""
+    def committed(self, done: Committed, plan_s: float) -> None:
+        """Store the figures of a batch, and release read records in the log from time to time."""
         if self.reporter is not None:
-            self.reporter.report(reason_counts)
+            self.reporter.report(done.reason_counts)
+        self.figures.committed({**done.seconds, "plan": plan_s, "total": plan_s + done.seconds["total"]})
         now = time.monotonic()
         self._read.append((now, self.runner.metrics.records_in))
         while self._read[0][0] < now - RATE_OVER_S:
@@ -219,6 +227,7 @@ class GroupQuery:
         if pause_s is None:
             return False
         self.waiting = Waiting(error, retry, now_ms() + round(pause_s * 1000))
+        self.figures.waited(error)
         report_waiting(self.prepared, error, first=before is None)
         return True
 
@@ -252,6 +261,19 @@ class GroupQuery:
         metrics.state, metrics.error = "stopped", ""
         self._close(self.runner.ledger.end_epoch)
 
+    def end_with(self, failure: PotokError | None, *, raises: bool) -> None:
+        """End or fail the query together with its group. Its lock is released in any case, and without `raises` the
+        others are ended too."""
+        try:
+            if failure is None:
+                self.end()
+            elif self.state is not QueryState.FAILED:
+                self.fail(failure)
+        except PotokError as error:
+            if raises:
+                raise
+            log.warning('query "%s" could not record its end: %s', self.name, error)
+
     def _close(self, write: Callable[[dict[str, bytes | None]], None]) -> None:
         if self.reporter is not None:
             self.reporter.report_pending(now=True)
@@ -266,6 +288,13 @@ class GroupQuery:
         self.state, self.waiting = state, None
         self.runner.metrics.state, self.runner.metrics.error = state.lower(), ""
         self.broker.set_metadata({metadata_key_of(self.name, "progress"): self.runner.metrics.to_bytes()})
+
+
+def backlog(broker: Broker, queries: Iterable[GroupQuery]) -> dict[str, int]:
+    """Count the unread records of queries that have any. Ledgers are read first: their output may move the ends."""
+    offsets = {query.name: (query.runner.ledger.entry.offsets, query.topology.source_topics) for query in queries}
+    left = {name: done.pending(broker.end_offsets_of(topics)) for name, (done, topics) in offsets.items()}
+    return {name: records for name, records in left.items() if records}
 
 
 def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool = True) -> None:

@@ -82,6 +82,11 @@ class QueryMetrics:
     offsets: dict[str, dict[int, int]] = field(default_factory=dict)
     clocks: dict[str, int] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
+    committed: bytes = field(default=b"", repr=False)
+    """The progress as of the last commit; everything else may be that of an attempt."""
+
+    def __post_init__(self) -> None:
+        self.committed = self.to_bytes()
 
     def begin(self, ago_ms: int = 0) -> None:
         """Note that the query has been reading its topics for `ago_ms`. Its uptime excludes the start of Spark."""

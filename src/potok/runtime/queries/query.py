@@ -40,20 +40,20 @@ class Query:
         self._query = GroupQuery.start(prepared, executor, settings, first=first, target=target, leader=leader, own=own)
         found_anyway = settings.broker == Settings.load().broker
         self._query.reporter = DeadLetterReporter(topology, "" if found_anyway else redact_url(settings.broker))
-        self._group = QueryGroup(self._broker, settings, executor, self.name, lock=False, ends_with_query=True)
-        self._group.take(self._query)
+        self.group = QueryGroup(self._broker, settings, executor, self.name, lock=False, ends_with_query=True)
+        self.group.take(self._query)
 
     def start(self) -> Query:
-        self._group.start()
+        self.group.start()
         return self
 
     def stop(self) -> None:
         """Stop at the next batch boundary, and wait for it."""
-        self._group.stop()
+        self.group.stop()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end; return whether it was reached. Raise the error if the query failed."""
-        return self._group.wait(timeout)
+        return self.group.wait(timeout)
 
     def has_ended(self, timeout: float) -> bool:
         """Wait for the end; return whether it was reached, by an error or otherwise."""
@@ -64,13 +64,13 @@ class Query:
 
     @property
     def is_active(self) -> bool:
-        return self._group.is_active
+        return self.group.is_active
 
     @property
     def waiting_for(self) -> PotokError | None:
         """What the query waits for: Kafka, the state server or a sink that does not respond."""
         waiting = self._query.waiting
-        return waiting.error if waiting is not None else self._group.waiting_for
+        return waiting.error if waiting is not None else self.group.waiting_for
 
     @property
     def tables(self) -> Tables:

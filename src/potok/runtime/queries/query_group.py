@@ -20,18 +20,18 @@ from potok.retry_policy import Retry
 from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.failure_cause import QueryFailed, cause_of
 from potok.runtime.batches.group_batch import Committed, JointBatch
+from potok.runtime.monitoring.figures import GroupFigures
 from potok.runtime.planning.fairness import FIRST
 from potok.runtime.planning.group_planner import GroupPlanner
 from potok.runtime.planning.start_offsets import Positions, start_positions
 from potok.runtime.queries.errors import DuplicateQuery, NotCaughtUp, NotFailed, NotInGroup, NotRunning
 from potok.runtime.queries.group_owner import GroupOwner
-from potok.runtime.queries.group_query import GroupQuery, QueryState, QueryStatus
+from potok.runtime.queries.group_query import GroupQuery, QueryState, QueryStatus, backlog
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.log_maintenance import LogMaintenance
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
 from potok.settings import Settings
 from potok.snapshots.tables import Tables
-from potok.state.offsets import Offsets
 from potok.topology.graph import Topology
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ class QueryGroup:
         name: The name of the group; a lock of this name lets one process at a time run it.
         lock: Whether to take that lock. A group of one query uses the lock of the query.
         ends_with_query: End when a query has failed, or has reached its target.
+        figures: What an earlier group of the same queries has counted.
     """
 
     def __init__(
@@ -65,10 +66,11 @@ class QueryGroup:
         *,
         lock: bool = True,
         ends_with_query: bool = False,
+        figures: GroupFigures | None = None,
     ) -> None:
         self._broker, self._settings, self._executor, self.name = broker, settings, executor, name
         self._owner = GroupOwner(broker, name) if lock else None
-        self._ends_with_query = ends_with_query
+        self._ends_with_query, self.figures = ends_with_query, figures or GroupFigures()
         self._queries: dict[str, GroupQuery] = {}
         self._planner = GroupPlanner(broker)
         self.waiting_for: PotokError | None = None
@@ -84,6 +86,8 @@ class QueryGroup:
         self._stop_requested, self._changed, self._ended = threading.Event(), threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._closed = False
+        self.moved_at = time.monotonic()
+        """When the batch loop last began a turn."""
 
     def start(self) -> QueryGroup:
         """Start the batch loop; queries may be added before and after."""
@@ -144,11 +148,13 @@ class QueryGroup:
             query = self._query(name)
             if query.state is not QueryState.FAILED:
                 raise NotFailed(name, query.state)
+            failure = query.error
             try:
                 self._enter(query.topology, {})
             except PotokError as error:
                 query.error = error
                 raise
+            self.figures.restarted(name, failure)
 
     def _enter(self, topology: Topology, start: Positions, *, paused: bool = False) -> None:
         if (taken := self.taken_over()) is not None:
@@ -174,6 +180,7 @@ class QueryGroup:
             if self._closed:
                 raise NotRunning(query.name, f'the group "{self.name}" has ended')
             self._queries[query.name] = query
+            query.figures = self.figures.of(query.name)
         self._changed.set()
 
     def remove(self, name: str) -> None:
@@ -181,6 +188,7 @@ class QueryGroup:
         with self.boundary, self._changing:
             query = self._query(name)
             del self._queries[name]
+            self.figures.forget(name)
             query.end()
 
     def pause(self, name: str) -> None:
@@ -201,8 +209,12 @@ class QueryGroup:
 
     def statuses(self) -> dict[str, QueryStatus]:
         """Return the status of all queries."""
-        queries = self._all()
-        return {query.name: query.status(self.waiting_for) for query in sorted(queries, key=lambda m: m.name)}
+        queries = sorted(self.members(), key=lambda query: query.name)
+        return {query.name: query.status(self.waiting_for) for query in queries}
+
+    def members(self) -> list[GroupQuery]:
+        with self._changing:
+            return list(self._queries.values())
 
     def tables(self, name: str) -> Tables:
         """Return the tables of a query as of its last committed batch."""
@@ -230,16 +242,12 @@ class QueryGroup:
                 raise NotCaughtUp(behind, f"after {timeout_s:g} seconds")
 
     def _behind(self, named: list[str] | None) -> dict[str, int]:
-        """Count the unread records of each query. Ledgers are read first: their output may move the ends."""
-        queries = self._all() if named is None else [self._query(name) for name in named]
+        """Count the unread records of each running query, or of those named."""
+        queries = self.members() if named is None else [self._query(name) for name in named]
         for query in queries:
             if named is not None and query.state is not QueryState.RUNNING:
                 raise query.error or NotRunning(query.name, "it is paused")
-        running = [query for query in queries if query.state is QueryState.RUNNING]
-        offsets: dict[str, Offsets] = {query.name: query.runner.ledger.entry.offsets for query in running}
-        ends = {query.name: self._broker.end_offsets_of(query.topology.source_topics) for query in running}
-        left = {name: offsets[name].pending(ends[name]) for name in offsets}
-        return {name: records for name, records in left.items() if records}
+        return backlog(self._broker, [query for query in queries if query.state is QueryState.RUNNING])
 
     def _run(self) -> None:
         """Run batches until the loop is stopped, no query can continue, or its query ends."""
@@ -248,7 +256,7 @@ class QueryGroup:
                 if not self.step():
                     if self._is_finished():
                         break
-                    self._planner.wait(self._all(), self._changed)
+                    self._planner.wait(self.members(), self._changed)
         except BaseException as error:  # noqa: BLE001 - raised by `wait`
             self._error = error
         try:
@@ -260,6 +268,7 @@ class QueryGroup:
     def step(self) -> bool:
         """Run the next batch; return whether there was one. Wait for resources that every query needs."""
         self._changed.clear()
+        self.moved_at = time.monotonic()
         try:
             with self.boundary:
                 moved = self._batch()
@@ -278,17 +287,19 @@ class QueryGroup:
     def _batch(self) -> bool:
         """Run one batch. Queries that fail are excluded, and the others lose nothing."""
         self._executor.check()
-        queries = {query.name: query for query in self._all()}
+        queries = {query.name: query for query in self.members()}
         for query in queries.values():
             self._check(query)
+        began = time.monotonic()
         planned = self._planner.plan(queries.values())
+        plan_s = time.monotonic() - began
         batch = JointBatch(self._executor, self._broker)
         batch.failed |= planned.failed
         batch.run([(queries[name].runner, end) for name, end in planned.ends.items()])
         # If a batch runs again because of a failure after the commit of one query, that query commits nothing.
         self._done |= batch.committed
-        for name in batch.committed:
-            queries[name].committed(batch.committed[name].reason_counts)
+        for name, done in batch.committed.items():
+            queries[name].committed(done, plan_s)
         for name, error in batch.failed.items():
             self._postpone(queries[name], error, committed=name in batch.committed)
         for name in batch.committed.keys() - batch.failed.keys():
@@ -340,7 +351,7 @@ class QueryGroup:
         if not self._ends_with_query:
             return False
         try:
-            return all(query.planner.is_done for query in self._all())
+            return all(query.planner.is_done for query in self.members())
         except PotokError as error:
             if not error.passing:
                 raise
@@ -366,26 +377,10 @@ class QueryGroup:
         failure = failure or self.taken_over()
         try:
             for query in queries:
-                self._end(query, failure)
+                query.end_with(failure, raises=self._ends_with_query)
         finally:
             if self._owner is not None:
                 self._owner.release()
-
-    def _end(self, query: GroupQuery, failure: PotokError | None) -> None:
-        """End a query. If that fails too, its lock is released all the same, and the others are ended."""
-        try:
-            if failure is None:
-                query.end()
-            elif query.state is not QueryState.FAILED:
-                query.fail(failure)
-        except PotokError as error:
-            if self._ends_with_query:
-                raise
-            log.warning('query "%s" could not record its end: %s', query.name, error)
-
-    def _all(self) -> list[GroupQuery]:
-        with self._changing:
-            return list(self._queries.values())
 
     def _query(self, name: str) -> GroupQuery:
         with self._changing:

@@ -18,7 +18,7 @@ from potok.errors import PotokError
 from potok.server.access.disconnects import remember_stop
 from potok.server.access.held_bytes import HeldBytes, Holding
 from potok.server.access.limits import Limits
-from potok.server.access.tokens import Caller, Tokens
+from potok.server.access.tokens import READ, Caller, Tokens
 from potok.server.errors import BadRequest, BodyTooLarge, ForeignPage
 from potok.server.problems import refusal_of
 from potok.server.sending import Sending, connection_of
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 CALLER = "potok.caller"
 BODY = "potok.body"
 ANSWER = "potok.answer"
-OPEN_PATHS = frozenset({"/healthcheck", "/info"})
+OPEN_PATHS = frozenset({"/healthcheck", "/info", "/livez", "/readyz"})
 """Paths for monitoring, which need no token."""
 
 SLOWEST = 16 << 10
@@ -76,8 +76,8 @@ class Guard:
             if scope["type"] == "http" and scope["method"] == "OPTIONS" and origin is not None:
                 await _preflight(origin)(scope, receive, send)
                 return
-            open_to_all = scope["path"] in OPEN_PATHS
-            scope[CALLER] = None if open_to_all else self._tokens.caller(headers.get("authorization"))
+            known = self._tokens.known if scope["path"] in OPEN_PATHS else self._tokens.caller
+            scope[CALLER] = known(headers.get("authorization"))
             is_measured = scope["type"] == "http" and scope["path"] != STREAMED
             if is_measured:
                 _check_length(headers, self._limits)
@@ -104,7 +104,7 @@ class Guard:
     def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
         """Reject requests that a browser sends on behalf of another site; matters where no token is required."""
         host = headers.get("host", "")
-        if not self._tokens and not _is_this_machine(host):
+        if not self._tokens and not names_this_machine(host):
             raise ForeignPage(f'the address "{host}"')
         if origin is None:
             _check_site(scope, headers)
@@ -163,6 +163,12 @@ def caller_of(scope: Scope) -> Caller:
     return caller
 
 
+def may_read(scope: Scope) -> bool:
+    """Whether the sender of a request to an open path may read tables."""
+    caller = scope[CALLER]
+    return isinstance(caller, Caller) and caller.may(READ)
+
+
 def body_of(scope: Scope) -> Holding:
     """Account for a body that its route measures; released at the end."""
     holding = scope[BODY]
@@ -188,7 +194,7 @@ def _check_site(scope: Scope, headers: Headers) -> None:
 
 
 @lru_cache(maxsize=256)
-def _is_this_machine(host: str) -> bool:
+def names_this_machine(host: str) -> bool:
     """Return whether a `Host` header names this machine; cached, as clients repeat it."""
     return is_loopback(_split(f"//{host}").hostname or "")
 

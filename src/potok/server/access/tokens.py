@@ -82,6 +82,13 @@ class Tokens:
             raise NoToken
         return found
 
+    def known(self, authorization: str | None) -> Caller | None:
+        """Return the sender like `caller`; None if there is no valid token."""
+        try:
+            return self.caller(authorization)
+        except NoToken:
+            return None
+
 
 def _presented(authorization: str | None) -> bytes:
     kind, _, rest = (authorization or "").partition(" ")

@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
 
+from potok.monitoring.families import PULL_SECONDS
+from potok.monitoring.histogram import Histogram
 from potok.server.access.disconnects import current_stop
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import ADMIN, READ, WRITE, Caller
@@ -40,6 +42,8 @@ class Work:
 
     def __init__(self, database: Database, limits: Limits) -> None:
         self.database, self.limits = database, limits
+        self.seconds = Histogram(PULL_SECONDS.buckets)
+        """The durations of pull queries."""
         self._answers = ThreadPoolExecutor(limits.workers, "potok-answer")
         # Creating a query may wait for Spark to start; reads must not queue behind it.
         self._changes = ThreadPoolExecutor(2, "potok-change")
@@ -130,7 +134,10 @@ class Work:
         given = {**session.properties, **properties}
         if isinstance(parsed.statement, WAITS):
             return until(time.monotonic() + self.limits.seconds, lambda: session.run(parsed, given))
+        began = time.monotonic()
         result = session.run(parsed, given)
+        if isinstance(result, Rows) and result.kind == "query":
+            self.seconds.observe(time.monotonic() - began)
         if isinstance(result, Rows) and result.kind == "query" and len(result.rows) > self.limits.rows:
             raise TooManyRows(self.limits.rows)
         return result

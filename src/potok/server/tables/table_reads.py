@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +14,8 @@ import pyarrow as pa
 
 from potok.backends.state_url import FILE
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.monitoring.families import PULL_SECONDS
+from potok.monitoring.histogram import Histogram
 from potok.records.keys import UnusableKeyError, encode_key
 from potok.server.errors import BadRequest, NotThere, TooManyRows
 from potok.server.tables.row_shape import ALIAS, RowShape
@@ -126,6 +129,8 @@ class TableReads:
         self._readers = prepared_for(database).readers
         self._shapes: dict[str, RowShape] = {}
         self._cached: dict[str, CachedSnapshot] = {}
+        self.seconds = Histogram(PULL_SECONDS.buckets)
+        """The durations of reads."""
 
     def local_table(self, name: str) -> Source | None:
         """Return a table whose rows can be read by key within microseconds, so that the event loop need not hand the
@@ -143,10 +148,13 @@ class TableReads:
         def work(snapshot: Snapshot, layouts: bytes) -> dict[str, Any] | None:
             return self._row(source, self._readers.reader_of(source, layouts), snapshot, wanted, text)
 
+        began = time.perf_counter()
         try:
             return cached.read(work)
         except NoSuchQuery:
             return None  # nothing is committed yet
+        finally:
+            self.seconds.observe(time.perf_counter() - began)
 
     def release(self) -> None:
         """Close the cached snapshots; the next read opens others."""
@@ -155,6 +163,10 @@ class TableReads:
 
     def by_key(self, name: str, text: str, windows: Windows) -> list[dict[str, Any]]:
         """Return the row of a key; for a windowed table, the rows of its windows in time order."""
+        with self.seconds.time():
+            return self._by_key(name, text, windows)
+
+    def _by_key(self, name: str, text: str, windows: Windows) -> list[dict[str, Any]]:
         source, reader, look = self._opened(name, windows)
         if reader is None:
             return []
@@ -179,6 +191,10 @@ class TableReads:
         return None if key is None else self._shape(source).row(snapshot, reader, wanted, key)
 
     def in_range(self, name: str, keys: Keys, windows: Windows, limit: int | None) -> list[dict[str, Any]]:
+        with self.seconds.time():
+            return self._in_range(name, keys, windows, limit)
+
+    def _in_range(self, name: str, keys: Keys, windows: Windows, limit: int | None) -> list[dict[str, Any]]:
         source, reader, look = self._opened(name, windows)
         if keys != Keys() and (len(source.keys) != 1 or source.window is not None):
             hint = "request one key, or use SQL: POST /sql"

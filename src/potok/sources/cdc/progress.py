@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+
+_AT_ONCE_S = 1.0
+"""Less is the interval at which a capture looks for changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,19 @@ class CaptureStatus:
     """Changes that have landed since the start, without the rows of snapshots."""
     lag_bytes: int | None = None
     """How far the server's log is ahead of what has landed."""
+    retained_bytes: int | None = None
+    """How much of its log the server retains for this capture."""
+    caught_up_at: float | None = None
+    """When everything that the server had sent had landed, by the monotonic clock."""
     problem: str | None = None
     snapshots: Mapping[str, SnapshotStatus] = field(default_factory=dict)
+
+    def lag_seconds(self) -> float | None:
+        """Return the time since everything had landed; None before the first time."""
+        if self.caught_up_at is None:
+            return None
+        passed = time.monotonic() - self.caught_up_at
+        return passed if passed >= _AT_ONCE_S else 0.0
 
     @property
     def snapshot_done(self) -> bool:
@@ -47,6 +62,10 @@ class Progress:
     def add_changes(self, count: int) -> None:
         with self._lock:
             self._status = replace(self._status, changes=self._status.changes + count)
+
+    def caught_up(self) -> None:
+        """Note that everything that the server has sent has landed."""
+        self.update(caught_up_at=time.monotonic())
 
     def snapshot(self, table: str, status: SnapshotStatus) -> None:
         with self._lock:

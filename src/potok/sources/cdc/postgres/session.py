@@ -26,6 +26,14 @@ HEARTBEAT_PREFIX = "potok.heartbeat"
 _LOOK_S = 0.1
 _STORE_S = 1.0
 """How often a position is stored behind which nothing has landed."""
+_MEASURE_S = 5.0
+_RETAINED = """
+SELECT pg_wal_lsn_diff(here, '0/0')::bigint, pg_wal_lsn_diff(here, restart_lsn)::bigint
+FROM pg_replication_slots, LATERAL (
+  SELECT CASE WHEN pg_is_in_recovery() THEN pg_last_wal_receive_lsn() ELSE pg_current_wal_lsn() END
+) AS at(here)
+WHERE slot_name = %s
+"""
 
 
 class PostgresSession:
@@ -43,6 +51,7 @@ class PostgresSession:
         self._snapshots = Snapshots(capture, self._server, envelopes, self._position, progress)
         self._cursor: Any = self._replication.cursor()
         self._beat_at = self._stored_at = time.monotonic()
+        self._measured_at = 0.0
 
     def run(self, stopping: Event) -> None:
         """Follow the stream until `stopping` is set or something fails."""
@@ -69,6 +78,7 @@ class PostgresSession:
                     self._take(message)
                     continue
                 self._land()
+                self._progress.caught_up()
                 self._idle()
                 select.select([self._cursor], [], [], _LOOK_S)
         self._land()
@@ -131,6 +141,7 @@ class PostgresSession:
         self._snapshots.check()
         self._position = position
         self._stored_at = time.monotonic()
+        self._measure(self._stored_at)
         lsn = position.stream["lsn"]
         with answered(self._capture.url):
             self._cursor.send_feedback(write_lsn=lsn, flush_lsn=lsn, apply_lsn=lsn)
@@ -139,6 +150,7 @@ class PostgresSession:
         """Do what is due while there is nothing to read."""
         self._snapshots.check()
         now = time.monotonic()
+        self._measure(now)
         position = self._transactions.position(self._position)
         if position.stream != self._position.stream and now - self._stored_at > _STORE_S:
             self._landing.store(position)
@@ -146,4 +158,12 @@ class PostgresSession:
         if self._capture.heartbeat_s and now - self._beat_at > self._capture.heartbeat_s:
             self._beat_at = now
             self._server.emit(HEARTBEAT_PREFIX, str(now_ms()))
-            self._progress.update(lag_bytes=max(0, self._cursor.wal_end - self._position.stream["lsn"]))
+
+    def _measure(self, now: float) -> None:
+        """Ask the server now and then how far its log is ahead, and how much of it the slot retains."""
+        if now - self._measured_at < _MEASURE_S:
+            return
+        self._measured_at = now
+        for end, retained in self._server.rows(_RETAINED, [self._capture.slot]):
+            ahead = max(0, int(end) - self._position.stream["lsn"])
+            self._progress.update(lag_bytes=ahead, retained_bytes=int(retained or 0))

@@ -1,0 +1,1 @@
+"""What the batch loop measures, and how metrics are collected from running and stored queries."""

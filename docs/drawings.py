@@ -244,7 +244,7 @@ ROOMS = (
     ("log  state", "broker protocol; fenced cells"),
     ("sinks  metadata", "destinations; compare-and-set store"),
     ("expressions  backends  storage", "traced lambdas; servers; checked files"),
-    ("records  compat", "schemas and formats; Java patterns"),
+    ("records  compat  monitoring", "formats; Java patterns; metrics"),
     ("errors  settings  duration  clock  retry", "foundation"),
 )
 """From the top down, each with what it holds."""

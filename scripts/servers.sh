@@ -14,6 +14,7 @@ has redis-server || missing="$missing redis-server"
 has_postgres || missing="$missing postgresql"
 has_rabbitmq || missing="$missing rabbitmq-server"
 has_mosquitto || missing="$missing mosquitto"
+has promtool || missing="$missing prometheus"
 if [ -z "$missing" ]; then
   exit 0
 fi
@@ -38,7 +39,7 @@ DEBIAN_FRONTEND=noninteractive $as_root apt-get -o DPkg::Lock::Timeout=300 insta
 
 # The packages enable services for the whole system; the tests need the programs alone.
 if has systemctl; then
-  for service in rabbitmq-server mosquitto; do
+  for service in rabbitmq-server mosquitto prometheus; do
     case "$missing" in
       *" $service"*) $as_root systemctl disable --now "$service" >/dev/null 2>&1 || : ;;
     esac

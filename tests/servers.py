@@ -57,6 +57,12 @@ def logical_postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def promtool() -> str:
+    """The path of Prometheus' tool that checks metrics and rules."""
+    return _found("promtool", ())
+
+
 @contextmanager
 def redis_server() -> Iterator[str]:
     program = _found("redis-server", ())

@@ -94,6 +94,8 @@ class GroupDescription:
     group: str
     members: tuple[GroupMember, ...]
     committed: Mapping[str, Mapping[int, int]]
+    rebalances: int | None = None
+    """How often its partitions were distributed; None if the log does not say."""
 
     @property
     def topics(self) -> list[str]:

@@ -40,7 +40,7 @@ def expose(scrape: Scrape, accept: str | None = None) -> Exposition:
                 lines.append(f"{family.name}{_braces(family.labels, labels)} {_number(value)}")
     if open_metrics:
         lines.append("# EOF")
-    return Exposition(OPEN_METRICS if open_metrics else TEXT, ("\n".join(lines) + "\n").encode())
+    return Exposition(OPEN_METRICS if open_metrics else TEXT, "".join(f"{line}\n" for line in lines).encode())
 
 
 def prefers_open_metrics(accept: str) -> bool:

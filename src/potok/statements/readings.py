@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from potok.monitoring.monitor import Monitor
+from potok.runtime.monitoring.consumer_group_collector import ConsumerGroupCollector
 from potok.runtime.monitoring.query_monitor import GroupMonitor
 from potok.runtime.monitoring.readings import Reading, group_readings, stored_readings
 from potok.statements.catalog.remote_queries import remote_state
@@ -18,6 +19,7 @@ def database_monitor(database: Database) -> Monitor:
     """Monitor the queries of a database."""
     monitor = Monitor()
     readings = partial(database_readings, database)
+    monitor.registry.add(ConsumerGroupCollector(database.broker))
     GroupMonitor(monitor, database.broker, database.settings, lambda: database.shared, readings)
     return monitor
 

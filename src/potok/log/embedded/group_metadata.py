@@ -187,7 +187,8 @@ def describe(txn: Transaction, group: str, now_ms: int) -> GroupDescription:
         for name in sorted(living(txn, group, metadata, now_ms))
     )
     known = ((topic.name, groups.committed(txn, group, topic.name)) for topic in catalog.all_topics(txn))
-    return GroupDescription(group, tuple(members), {topic: offsets for topic, offsets in known if offsets})
+    committed = {topic: offsets for topic, offsets in known if offsets}
+    return GroupDescription(group, tuple(members), committed, metadata.generation)
 
 
 def living(txn: Transaction, group: str, metadata: GroupMetadata, now_ms: int) -> list[str]:

@@ -49,6 +49,7 @@ class QueryCollector:
             _add_state(scrape, reading)
             if reading.progress is not None:
                 _add_progress(scrape, reading.progress)
+                scrape.add(f.BATCHES, reading.batch or None, reading.query)
                 self._add_freshness(scrape, reading.progress, lags[reading.query])
             for topic, lag in lags[reading.query].items():
                 scrape.add(f.SOURCE_LAG, lag.records, reading.query, topic)
@@ -149,14 +150,14 @@ def _add_state(scrape: Scrape, reading: Reading) -> None:
 
 def _add_progress(scrape: Scrape, progress: Progress) -> None:
     query, now = progress.query, now_ms()
-    scrape.add(f.BATCHES, progress.batch, query)
     scrape.add(f.LAST_COMMIT, progress.committed_at_ms / 1000 if progress.batch else None, query)
     scrape.add(f.RECORDS, progress.total_in, query, "in")
     scrape.add(f.RECORDS, progress.total_out, query, "out")
     for step, counts in progress.steps.items():
         scrape.add(f.STEP_RECORDS, counts["in"], query, step, "in")
         scrape.add(f.STEP_RECORDS, counts["out"], query, step, "out")
-        scrape.add(f.LATE_RECORDS, counts.get("late", 0), query, step)
+        if counts.get("late") or step in progress.clocks:
+            scrape.add(f.LATE_RECORDS, counts.get("late", 0), query, step)
     for reason in ("decode", "timestamp", "error", "late", "no key", "encode", "refused"):
         count = progress.dead_letters_by_reason.get(reason, 0)
         scrape.add(f.DEAD_LETTERS, count, query, reason.replace(" ", "_"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from potok.duration import show_ms
 from potok.log.broker import Broker
@@ -36,8 +37,8 @@ class GroupMonitor:
         readings: Readings,
     ) -> None:
         self._settings, self._group, self._readings = settings, group, readings
-        self._collector = QueryCollector(broker, readings)
-        monitor.registry.add(self._collector)
+        self.collector = QueryCollector(broker, readings)
+        monitor.registry.add(self.collector)
         monitor.health.live.append(self._stuck)
         monitor.health.ready.append(self._not_ready)
 
@@ -62,7 +63,7 @@ class GroupMonitor:
         if not most_ms:
             return
         running = [reading for reading in readings if reading.state == "running"]
-        for query, lags in self._collector.lags(running).items():
+        for query, lags in self.collector.lags(running).items():
             oldest_s = max((lag.seconds or 0.0 for lag in lags.values()), default=0.0)
             if oldest_s * 1000 > most_ms:
                 detail = f"its oldest unread record is {oldest_s:.0f} seconds old, the bound is {show_ms(most_ms)}"
@@ -91,4 +92,4 @@ class ProgramMonitor:
             yield from group_readings(self._group)
             return
         for stored in stored_readings(self._broker, [self._query]):
-            yield Reading(stored.query, "starting", "", stored.progress, stored.offsets)
+            yield replace(stored, state="starting", error="")

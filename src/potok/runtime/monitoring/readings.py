@@ -18,6 +18,8 @@ class Reading:
     query: str
     state: str
     error: str = ""
+    batch: int = 0
+    """The last batch that it committed; 0 if there is none, or if it is unknown."""
     progress: Progress | None = None
     offsets: Mapping[str, Mapping[int, int]] | None = None
     figures: QueryFigures | None = None
@@ -34,6 +36,7 @@ def group_readings(group: QueryGroup) -> Iterator[Reading]:
             query.name,
             state.lower(),
             "" if error is None else error.message,
+            query.runner.ledger.entry.batch,
             progress_of(query.name, query.runner.metrics.committed),
             query.offsets,
             query.figures,
@@ -50,4 +53,4 @@ def stored_readings(broker: Broker, queries: Iterable[str]) -> Iterator[Reading]
         offsets = {
             topic: {int(part): offset for part, offset in parts.items()} for topic, parts in progress.offsets.items()
         }
-        yield Reading(query, progress.state, progress.error, progress, offsets)
+        yield Reading(query, progress.state, progress.error, progress.batch, progress, offsets)

@@ -78,6 +78,9 @@ class Settings:
     ready_lag_ms: int = 300_000
     """`/readyz` reports a query whose oldest unread record is older than this; 0 for any age."""
 
+    stop_timeout_ms: int = 25_000
+    """How long Ctrl-C or SIGTERM waits for the end of the batch; 0 for ever. Kubernetes kills after 30 seconds."""
+
     stuck_after_ms: int = 600_000
     """`/livez` reports a batch loop that has not moved for this long."""
 
@@ -201,7 +204,7 @@ _CHOICES = {
 _URLS = ("broker", "state")
 """Settings that are URLs, which may contain a password."""
 
-_FROM_ZERO = {"ready_lag_ms", "retry_for_ms"}
+_FROM_ZERO = {"ready_lag_ms", "retry_for_ms", "stop_timeout_ms"}
 
 _DURATIONS = {name.removesuffix("_ms"): name for name in _TYPES if name.endswith("_ms")}
 

@@ -15,6 +15,7 @@ from potok.cli.options import Broker, Functions, Json, command_app, opened_log, 
 from potok.cli.output import counted, note, print_json
 from potok.cli.queries.running import Interruption
 from potok.cli.queries.serving import served_tables
+from potok.duration import show_ms
 from potok.extras import need_extra
 from potok.server.address import Address
 
@@ -118,7 +119,9 @@ def serve(
         stack.enter_context(captures)
         _run(server, database, captures, interruption, as_json=as_json)
         if not as_json:
-            note("stopping at the end of a batch")
+            within = interruption.deadline.timeout_ms
+            reason = f"{interruption.signal}: " if interruption.signal else ""
+            note(f"{reason}stopping at the end of a batch{f', within {show_ms(within)}' if within else ''}")
     if as_json:
         print_json({"event": "stopped", "url": server.url})
     else:

@@ -15,6 +15,7 @@ from potok.runtime.operations.table_refresh import keep_refreshing, load_tables,
 from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
 from potok.runtime.queries.query import Query
+from potok.runtime.queries.stop_deadline import StopDeadline
 from potok.settings import Settings
 from potok.spark.dataframes import session_of
 from potok.spark.spark_executor import start_spark
@@ -79,9 +80,12 @@ def run(
 
 
 def wait_for(query: Query) -> None:
-    """Wait for a query; the first SIGINT or SIGTERM stops it at a batch boundary."""
+    """Wait for a query; the first SIGINT or SIGTERM stops it at a batch boundary. Raise `StopTimedOut` if that takes
+    longer than the setting `stop_timeout`."""
+    deadline = StopDeadline(query.stop_timeout_ms)
 
     def stop(_: int, __: FrameType | None) -> None:
+        deadline.begin()
         threading.Thread(target=query.stop, daemon=True).start()
 
     if threading.current_thread() is not threading.main_thread():
@@ -90,7 +94,9 @@ def wait_for(query: Query) -> None:
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         while not query.wait(0.2):
-            pass
+            if deadline.is_over:
+                raise deadline.error()
     finally:
+        deadline.stopped()
         for number, handler in before.items():
             signal.signal(number, handler)

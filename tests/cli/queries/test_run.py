@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.log.waiting import until
 
 from cli.shop import SHOP, leave_a_run, write_program
 from potok.cli.queries.running import Interruption, Standing, summary
@@ -16,6 +17,7 @@ from potok.log.open import open_broker
 from potok.records.log_record import LogRecord
 from potok.runtime.queries.lock import QueryLock
 from potok.snapshots.progress import Progress
+from potok.testing.outputs import read_outputs
 
 FAILING = """
 from potok import StreamsBuilder
@@ -126,6 +128,48 @@ def test_an_interrupt_stops_it_at_the_end_of_a_batch(potok, tmp_path: Path) -> N
     assert process.returncode == 0
     assert "error:" not in err and "Interrupt" not in err
     assert (ended["event"], ended["state"], ended["records_in"], ended["batches"]) == ("ended", "stopped", 1, 1)
+
+
+HANGING = """
+import time
+from pathlib import Path
+
+from potok import StreamsBuilder
+
+
+def slow(value):
+    Path("batch").touch()
+    while not Path("go").exists():
+        time.sleep(0.01)
+    return value
+
+
+builder = StreamsBuilder("hanging")
+builder.stream("orders").map_values(slow).to("copies")
+"""
+
+
+@pytest.mark.spark
+def test_a_batch_that_does_not_end_in_time_is_abandoned_with_its_own_exit_code_and_repeated(tmp_path: Path) -> None:
+    (tmp_path / "hanging.py").write_text(HANGING)
+    send(tmp_path / "data", "1", "2")
+    words = [sys.executable, "-c", "from potok.cli.main import main; main()", "run", "hanging.py"]
+    environment = os.environ | {"POTOK_BROKER": "file:./data", "POTOK_STOP_TIMEOUT": "100ms"}
+    given: dict[str, Any] = {"cwd": tmp_path, "env": environment, "text": True}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **given)
+    try:
+        until((tmp_path / "batch").exists, 60)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 4
+    assert "SIGTERM: stopping at the end of the batch, within 100ms" in err
+    assert "error: the batch did not end within 100ms" in err
+    (tmp_path / "go").touch()
+    ended = subprocess.run([*words, "--until-end"], capture_output=True, check=False, timeout=120, **given)
+    assert ended.returncode == 0, ended.stderr
+    assert [each.value for each in read_outputs(open_broker(tmp_path / "data"), "copies")] == [1, 2]
 
 
 def test_the_first_signal_asks_and_the_second_does_not_wait() -> None:

@@ -18,6 +18,7 @@ from rich.text import Text
 from potok.cli.output import counted, note, print_json, show_bytes
 from potok.cli.queries.diff import print_changes
 from potok.cli.queries.terminal import CapturedOutput, silent_keys, terminal_stream
+from potok.duration import show_ms
 
 if TYPE_CHECKING:
     from potok.topology.compare import Change
@@ -55,6 +56,10 @@ class Display(Protocol):
         """Called several times a second."""
         ...
 
+    def stopping(self, signal: str, within_ms: int) -> None:
+        """Called after the signal that asks to stop at the end of the batch."""
+        ...
+
     def end(self, summary: Mapping[str, Any]) -> None: ...
 
 
@@ -88,12 +93,16 @@ class Lines:
             self._last_report = (snapshot["at"], snapshot["batch"])
             print(as_line(snapshot), flush=True)
 
+    def stopping(self, signal: str, within_ms: int) -> None:
+        within = f", within {show_ms(within_ms)}" if within_ms else ""
+        note(f"{signal}: stopping at the end of the batch{within}")
+
     def end(self, summary: Mapping[str, Any]) -> None:
         note(summary_text(summary))
 
 
 class Objects(Lines):
-    """Print one JSON object per line; `event` is changed, progress or ended."""
+    """Print one JSON object per line; `event` is changed, progress, stopping or ended."""
 
     def changes(self, query: str, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -107,6 +116,9 @@ class Objects(Lines):
         if _is_due(snapshot, self._last_report, OBJECT_EVERY_MS):
             self._last_report = (snapshot["at"], snapshot["batch"])
             self._print("progress", {name: snapshot[name] for name in snapshot if name not in _LEFT_OUT})
+
+    def stopping(self, signal: str, within_ms: int) -> None:
+        self._print("stopping", {"signal": signal, "within_ms": within_ms})
 
     def end(self, summary: Mapping[str, Any]) -> None:
         self._print("ended", summary)
@@ -158,6 +170,9 @@ class Screen(Lines):
             finally:
                 if self._captured is not None:
                     self._captured.drain()
+
+    def stopping(self, signal: str, within_ms: int) -> None:
+        """The panel shows it."""
 
     def update(self, snapshot: Snapshot) -> None:
         if self._live is not None:

@@ -70,7 +70,7 @@ def run(
     """Run a topology until Ctrl-C or SIGTERM, which stop it at the end of a batch. Serves the web pages of an app.
 
     A query resumes where it stopped. Changes of the program since then are shown first; `potok diff` shows them without
-    running anything. With --json, each line is an object whose `event` is changed, progress or ended.
+    running anything. With --json, each line is an object whose `event` is changed, progress, stopping or ended.
     """
     found, topology = load_program(program)
     from potok.cli.queries.app_services import AppServices

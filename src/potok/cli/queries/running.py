@@ -11,6 +11,8 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from potok.errors import PotokError
+from potok.runtime.queries.stop_deadline import StopDeadline
+from potok.settings import Settings
 
 if TYPE_CHECKING:
     from potok.cli.queries.panel import Display
@@ -44,10 +46,13 @@ def run_with_display(log: Log, name: str, display: Display, start: Callable[[], 
 
 class Interruption:
     """Handle Ctrl-C and SIGTERM: exit immediately while the program starts; later, the first one stops the query at the
-    end of a batch, and the second one exits immediately."""
+    end of a batch, within the setting `stop_timeout`, and the second one exits immediately."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
+        self.signal = ""
+        """The name of the first signal."""
+        self.deadline = StopDeadline(0)
         self._waits = False
         self._before: dict[int, Any] = {}
 
@@ -56,16 +61,19 @@ class Interruption:
         return self
 
     def wait_for_the_batch(self) -> None:
-        self._waits = True
+        self._waits, self.deadline = True, StopDeadline(Settings.load().stop_timeout_ms)
         for number in self._before:
             signal.signal(number, self._handle)  # Spark replaced the handler while it started
 
-    def _handle(self, _: int, __: FrameType | None) -> None:
+    def _handle(self, number: int, _: FrameType | None) -> None:
         if not self._waits or self.asked.is_set():
             raise KeyboardInterrupt
+        self.signal = signal.Signals(number).name
+        self.deadline.begin()
         self.asked.set()
 
     def __exit__(self, *_: object) -> None:
+        self.deadline.stopped()
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -77,7 +85,10 @@ def _watch(query: Query, feed: QueryFeed, display: Display, interruption: Interr
         while not query.wait(LOOK_SECONDS):
             if interruption.asked.is_set() and not stopping:
                 stopping = True
+                display.stopping(interruption.signal, interruption.deadline.timeout_ms)
                 threading.Thread(target=query.stop, daemon=True).start()
+            if interruption.deadline.is_over:
+                raise interruption.deadline.error()
             waits = query.waiting_for
             if waits is not None:
                 # A server that does not answer the query would not answer the feed either.

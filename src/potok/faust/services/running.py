@@ -41,6 +41,8 @@ class TakesNoTopic(TopologyError):
 class Idle:
     """Takes the place of the query of an app without one: it ends when it is stopped."""
 
+    stop_timeout_ms = 0
+
     def __init__(self, *, until_end: bool) -> None:
         self._ended = threading.Event()
         if until_end:

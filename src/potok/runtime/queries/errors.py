@@ -5,14 +5,28 @@ QueryError
 ├── NotInGroup          a name that no query of the group has
 ├── NotRunning         a query that failed or is paused
 ├── NotFailed          a query that has not failed
-└── NotCaughtUp        records remain to be read
+├── NotCaughtUp        records remain to be read
+└── StopTimedOut        a batch that did not end in time after a stop request
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from potok.duration import show_ms
 from potok.errors import QueryError
+
+
+class StopTimedOut(QueryError):
+    """A batch that did not end in time after Ctrl-C or SIGTERM; the process ends in the middle of it."""
+
+    exit_code = 4
+
+    def __init__(self, within_ms: int) -> None:
+        super().__init__(
+            f"the batch did not end within {show_ms(within_ms)} after the request to stop",
+            hint="nothing is lost: it is repeated at the next start; stop_timeout sets how long to wait",
+        )
 
 
 class DuplicateQuery(QueryError):

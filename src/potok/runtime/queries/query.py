@@ -35,6 +35,7 @@ class Query:
         """Start the query; `Planner` describes `target`, `own` and `leader`."""
         topology = prepared.plan.topology
         self.name, self._broker = topology.name, prepared.broker
+        self.stop_timeout_ms = settings.stop_timeout_ms
         one_by_one = any(isinstance(node, Agents | Process) for node in topology.nodes)
         first = FIRST_ONE_BY_ONE if one_by_one else FIRST
         self._query = GroupQuery.start(prepared, executor, settings, first=first, target=target, leader=leader, own=own)

@@ -19,10 +19,11 @@ INTRODUCTION = """\
 everything else. Processes without an HTTP server of their own get one with `--metrics`:
 
 ```sh
-potok run orders.py --metrics 9464              # http://127.0.0.1:9464/metrics
+potok run orders.py --metrics 9464
 potok gateway gateway.toml --metrics 0.0.0.0:9464
 potok cdc captures.toml --metrics 9464
-python shop.py worker --metrics 9464            # a Faust-style program
+python shop.py worker --metrics 9464
+curl http://127.0.0.1:9464/metrics
 ```
 
 The same port answers `/livez` and `/readyz`; see [Operating](operating.md). The format is that of Prometheus, or

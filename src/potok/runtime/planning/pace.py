@@ -122,7 +122,7 @@ class Pace:
         between the two the duration rises steeply to where an error of the estimate no longer matters.
         """
         target = self.target_ms
-        return max(target, min(6 * fixed_ms, max(1.88 * target, 30 * fixed_ms - 14.6 * target)))
+        return max(target, min(6 * fixed_ms, max(1.88 * target, 22 * fixed_ms - 9.6 * target)))
 
     def _scaled(self, records: int, batch_ms: int) -> float:
         """Scale the size to the target while all batches have had about the same."""

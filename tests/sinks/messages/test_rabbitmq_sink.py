@@ -61,10 +61,19 @@ def taken_from(url: str, queue: str) -> list[Any]:
     async def run() -> list[Any]:
         async with await aio_pika.connect(url) as connection:
             channel = await connection.channel()
-            found = await channel.get_queue(queue)
-            messages = []
-            while (message := await found.get(fail=False, no_ack=True)) is not None:
+            found = await channel.declare_queue(queue, passive=True)
+            messages: list[Any] = []
+            all_there = asyncio.Event()
+            count = found.declaration_result.message_count or 0
+
+            async def take(message: Any) -> None:
                 messages.append(message)
+                if len(messages) >= count:
+                    all_there.set()
+
+            if count:
+                await found.consume(take, no_ack=True)
+                await asyncio.wait_for(all_there.wait(), 60)
             return messages
 
     return asyncio.run(run())

@@ -78,6 +78,8 @@ class ConfirmedWriter(SinkWriter, Generic[M]):
             if self._once:
                 failures |= dict.fromkeys(done.uncertain, f"not confirmed: {done.cause}")
                 done.left = [row for row in done.left if row not in failures]
+                if messages and not done.left:
+                    return dict(sorted(failures.items()))
             if len(done.left) < len(left):
                 retry = self._retry(retry_ms)
             left = done.left

@@ -161,19 +161,38 @@ def test_a_dropped_record_is_answered_with_503(away: AwayBroker) -> None:
         assert gateway.counts("w").lost == {"dropped_newest": 1}
 
 
-def test_the_invariant_holds_when_clients_flood_a_small_buffer(tmp_path: Path) -> None:
-    with serving(EmbeddedBroker(tmp_path), overload=Overload(max_records=5, when_full="reject")) as (gateway, client):
+@pytest.mark.parametrize("policy", ["block", "reject", "drop_newest", "drop_oldest"])
+def test_the_invariant_holds_when_clients_flood_a_small_buffer(away: AwayBroker, policy: Any) -> None:
+    overload, total = Overload(max_records=5, max_bytes=50_000, when_full=policy), 400
+    body = b'"%b"' % (b"x" * 20_000)
+    most = 0
+    with serving(away, overload=overload) as (gateway, client):
 
         async def flood() -> list[int]:
-            async with httpx.AsyncClient(base_url=client.base_url, timeout=60) as other:
-                sent = [other.post("/", json=number) for number in range(400)]
-                return [response.status_code for response in await asyncio.gather(*sent)]
+            nonlocal most
+            limits = httpx.Limits(max_connections=200)
+            async with httpx.AsyncClient(base_url=client.base_url, timeout=60, limits=limits) as other:
+                sent = [asyncio.create_task(other.post("/", content=body)) for _ in range(total)]
+                while not all(each.done() for each in sent):
+                    counts = gateway.counts("w")
+                    most = max(most, counts.buffered)
+                    if counts.received + sum(counts.refused.values()) >= total // 4:
+                        away.there.set()
+                    await asyncio.sleep(0.001)
+                return [each.result().status_code for each in sent]
 
         statuses = asyncio.run(flood())
         counts = gateway.counts("w")
-        assert set(statuses) <= {202, 503}
-        assert counts.received == counts.landed == statuses.count(202) == len(values(gateway.broker))
-        assert counts.refused.get("full", 0) == statuses.count(503)
+    asked = 429 if policy == "block" else 503
+    assert set(statuses) == {202, asked}
+    assert counts.received == counts.landed + sum(counts.lost.values())
+    assert counts.received + sum(counts.refused.values()) == total
+    assert counts.landed == statuses.count(202) == len(values(away))
+    assert sum(counts.lost.values()) + sum(counts.refused.values()) == statuses.count(asked)
+    asks = policy in ("block", "reject")
+    assert set(counts.refused) == ({"full"} if asks else set())
+    assert set(counts.lost) <= (set() if asks else {"dropped_newest", "dropped_oldest"})
+    assert 0 < most <= 2, "50,000 bytes have room for two bodies"
 
 
 def test_clients_that_leave_or_stall_do_not_stop_the_others(tmp_path: Path) -> None:

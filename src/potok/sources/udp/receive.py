@@ -15,6 +15,9 @@ AT_ONCE = 1024
 SO_RXQ_OVFL = 40
 """Linux: the number of dropped datagrams is delivered with each received one."""
 
+_SO_MEMINFO, _MEMINFO, _MEMINFO_DROPS = 55, struct.Struct("=9I"), 8
+"""Linux: the same number at any time, also if nothing arrives after it."""
+
 _CONTROL_BYTES = 64
 _DROPS = struct.Struct("=I")
 _TRUNCATED = 0x20
@@ -31,6 +34,10 @@ class Datagrams(NamedTuple):
 class Receiver(Protocol):
     def receive(self) -> Datagrams:
         """Wait for a datagram, and return all that are there. Raises `OSError` after the timeout of the socket."""
+        ...
+
+    def dropped(self) -> int | None:
+        """Return how many datagrams the kernel has dropped so far; None if it does not say."""
         ...
 
 
@@ -53,6 +60,9 @@ class _OneByOne:
         if len(data) > self._max_bytes:
             return Datagrams([], [data[: self._max_bytes]], None)
         return Datagrams([data], [], None)
+
+    def dropped(self) -> int | None:
+        return None
 
 
 class _IoVec(ctypes.Structure):
@@ -116,6 +126,13 @@ class _ManyAtOnce:
         # The kernel overwrites the lengths of the control data; the next call needs them as they were.
         self._headers[: count * size] = self._fresh[: count * size]
         return Datagrams(data, too_large, dropped)
+
+    def dropped(self) -> int | None:
+        try:
+            found = self._socket.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size)
+        except OSError:
+            return None
+        return int(_MEMINFO.unpack(found)[_MEMINFO_DROPS]) if len(found) == _MEMINFO.size else None
 
     def _wait(self) -> int:
         # A first blocking peek respects the timeout of the socket, which recvmmsg does not.

@@ -7,7 +7,9 @@ import logging
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -17,12 +19,13 @@ from potok.errors import TopologyError
 from potok.sources.arrival import Arrival
 from potok.sources.counters import TOO_LARGE
 from potok.sources.listener import Address, CannotListen, Listener, ListenerContext, ListenerSpec, option
-from potok.sources.udp.receive import Receiver, receiver_of
+from potok.sources.udp.receive import Datagrams, Receiver, receiver_of
 
 LARGEST = 65_507
 """The most bytes of a datagram that UDP can carry over IPv4."""
 
 _LOOK_S = 0.2
+_DRAIN_S = 2.0
 
 _logger = logging.getLogger("potok.sources")
 
@@ -93,7 +96,7 @@ class DatagramListener(Listener):
         self._threads = [
             threading.Thread(
                 target=self._run,
-                args=(number, receiver_of(opened, spec.max_datagram)),
+                args=(number, opened, receiver_of(opened, spec.max_datagram)),
                 name=f"potok-udp-{spec.name}",
                 daemon=True,
             )
@@ -117,23 +120,42 @@ class DatagramListener(Listener):
     def state(self) -> dict[str, Any]:
         return {"receive_buffer": self.receive_buffer, "sockets": len(self._sockets)}
 
-    def _run(self, number: int, receiver: Receiver) -> None:
-        context = self._context
+    def _run(self, number: int, opened: socket.socket, receiver: Receiver) -> None:
         while not self._stopping.is_set():
             try:
                 found = receiver.receive()
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
+                # The kernel says what it dropped with the next datagram, and there may be none.
+                self._count(number, receiver.dropped())
                 continue
-            except BlockingIOError:
-                continue
-            if found.dropped is not None:
-                context.counters.kernel_dropped(number, found.dropped)
-            if found.too_large:
-                context.lose(found.too_large, TOO_LARGE, "the datagram is larger than max_datagram")
-            if found.data:
-                arrival = self._convert(found.data, context)
-                if arrival is not None:
-                    context.buffer.offer(arrival)
+            self._hand_over(number, found)
+        self._drain(number, opened, receiver)
+
+    def _drain(self, number: int, opened: socket.socket, receiver: Receiver) -> None:
+        """Hand over what the kernel has received, so that it is not lost uncounted."""
+        # A socket that is connected receives from its peer alone, and here the peer is itself.
+        with suppress(OSError):
+            opened.connect(opened.getsockname())
+        opened.setblocking(False)
+        end = time.monotonic() + _DRAIN_S
+        with suppress(OSError):
+            while time.monotonic() < end:
+                self._hand_over(number, receiver.receive())
+        self._count(number, receiver.dropped())
+
+    def _count(self, number: int, dropped: int | None) -> None:
+        if dropped is not None:
+            self._context.counters.kernel_dropped(number, dropped)
+
+    def _hand_over(self, number: int, found: Datagrams) -> None:
+        context = self._context
+        self._count(number, found.dropped)
+        if found.too_large:
+            context.lose(found.too_large, TOO_LARGE, "the datagram is larger than max_datagram")
+        if found.data:
+            arrival = self._convert(found.data, context)
+            if arrival is not None:
+                context.buffer.offer(arrival)
 
 
 def _open(address: Address, spec: Udp, *, shared: bool) -> socket.socket:

@@ -29,9 +29,9 @@ _LOST = {NOT_ACCEPTED: 413, EXPIRED: 503, DROPPED_NEWEST: 503, DROPPED_OLDEST: 5
 
 
 class Refusal(Exception):
-    """A response other than 202."""
+    """A response other than 202. The reason is None for records that were received and are counted as lost."""
 
-    def __init__(self, status: int, detail: str, reason: str, *, retry: bool = False) -> None:
+    def __init__(self, status: int, detail: str, reason: str | None, *, retry: bool = False) -> None:
         super().__init__(detail)
         self.status, self.detail, self.reason, self.retry = status, detail, reason, retry
 
@@ -70,7 +70,8 @@ class Receive:
         try:
             status, content, retry = 202, await self._accept(scope, receive), False
         except Refusal as refusal:
-            self._context.counters.refused(refusal.reason)
+            if refusal.reason is not None:
+                self._context.counters.refused(refusal.reason)
             status, retry = refusal.status, refusal.retry
             content = {"status": status, "detail": refusal.detail}
         except ConnectionAbortedError:
@@ -212,7 +213,7 @@ class Receive:
             raise Refusal(503, detail, "timeout", retry=True) from error
         if problem is not None:
             status = _LOST.get(problem, 503)
-            raise Refusal(status, f"the records are lost: {problem}", problem, retry=status == 503)
+            raise Refusal(status, f"the records are lost: {problem}", None, retry=status == 503)
 
 
 class _Results:

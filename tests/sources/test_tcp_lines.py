@@ -63,6 +63,35 @@ def test_a_full_buffer_slows_the_client_down_and_loses_nothing(tmp_path: Path) -
         assert gateway.counts("l").lost == {}
 
 
+def test_lines_that_found_no_room_before_the_end_are_counted(tmp_path: Path) -> None:
+    broker = AwayBroker(tmp_path)
+    broker.there, broker.tried = threading.Event(), threading.Event()
+    spec = TcpLines(name="l", topic="t", listen="127.0.0.1:0", overload=Overload(max_records=1))
+    gateway = Gateway(broker, [spec], stop_timeout_s=0.1)
+    gateway.start()
+    host, _, port = gateway.address("l").rpartition(":")
+    with socket.create_connection((host, int(port))) as client:
+        client.sendall(b"first\n")
+        assert broker.tried.wait(10)
+        client.sendall(b"second\nthird\n")
+        until(lambda: gateway.status()[0].state["waiting"])
+        gateway.stop()
+    counts = gateway.counts("l")
+    assert (counts.received, counts.landed, counts.lost) == (3, 0, {"stopped": 3})
+
+
+def test_a_long_line_that_is_sent_byte_by_byte_is_counted_once(tmp_path: Path) -> None:
+    with listening(EmbeddedBroker(tmp_path), max_line=500) as (gateway, address):
+        with socket.create_connection(address) as client:
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for _ in range(2_000):
+                client.send(b"x")
+            client.sendall(b"\nnext\r\n" + b"y" * 500 + b"\n" + b"z" * 501)
+        until(lambda: gateway.counts("l").landed == 2)
+        until(lambda: gateway.counts("l").lost == {"too_large": 2})
+        assert values(gateway.broker) == [b"next", b"y" * 500]
+
+
 def test_connections_beyond_the_limit_are_closed_and_counted(tmp_path: Path) -> None:
     with (
         listening(EmbeddedBroker(tmp_path), max_connections=1) as (gateway, address),

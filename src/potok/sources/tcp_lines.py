@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from potok.errors import TopologyError
 from potok.event_loop import EventLoop
 from potok.records.log_record import LogRecord
+from potok.sources.appender import STOPPED
 from potok.sources.arrival import Arrival
 from potok.sources.counters import TOO_LARGE
 from potok.sources.listener import Address, CannotListen, Listener, ListenerContext, ListenerSpec, option
@@ -49,7 +49,7 @@ class LineListener(Listener):
         self._spec, self._context = spec, context
         self._loop = EventLoop(f"potok-tcp-{spec.name}")
         self._connections: set[asyncio.Task[Any]] = set()
-        self._paused = threading.Event()
+        self._waiting = 0
         address = Address.of(spec.listen)
         try:
             self._server: asyncio.Server = self._loop.run(
@@ -72,7 +72,7 @@ class LineListener(Listener):
             self._loop.close()
 
     def state(self) -> dict[str, Any]:
-        return {"connections": len(self._connections)}
+        return {"connections": len(self._connections), "waiting": self._waiting}
 
     async def _end(self) -> None:
         self._server.close()
@@ -99,19 +99,23 @@ class LineListener(Listener):
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         """Hand over complete lines, and the last one without its end when the client closes the connection."""
-        rest, skipping = b"", False
+        rest, skipping = bytearray(), False
         while data := await reader.read(_CHUNK):
-            *lines, rest = (rest + data).split(b"\n")
-            if skipping and lines:
-                lines, skipping = lines[1:], False
-            await self._offer(lines)
-            if skipping:
-                rest = b""
-            elif len(rest) > self._spec.max_line:
-                self._lose([rest])
-                rest, skipping = b"", True
-        if rest and not skipping:
-            await self._offer([rest])
+            # A client may send a long line byte by byte: what is there already is not looked at again.
+            first, newline, others = data.partition(b"\n")
+            if not skipping:
+                rest += first
+            if newline:
+                *lines, following = others.split(b"\n")
+                if not skipping:
+                    lines.insert(0, bytes(rest))
+                rest, skipping = bytearray(following), False
+                await self._offer(lines)
+            if len(rest) > self._spec.max_line:
+                self._lose([bytes(rest)])
+                rest, skipping = bytearray(), True
+        if rest:
+            await self._offer([bytes(rest)])
 
     async def _offer(self, lines: list[bytes]) -> None:
         lines = [line.removesuffix(b"\r") for line in lines]
@@ -121,9 +125,18 @@ class LineListener(Listener):
         if not fits:
             return
         arrival = Arrival.of([LogRecord(None, line) for line in fits])
-        while not self._context.buffer.offer(arrival):
-            # Not reading lets TCP slow the client down.
-            await asyncio.sleep(_RETRY_S)
+        if self._context.buffer.offer(arrival):
+            return
+        self._waiting += 1
+        try:
+            while not self._context.buffer.offer(arrival):
+                # Not reading lets TCP slow the client down.
+                await asyncio.sleep(_RETRY_S)
+        except asyncio.CancelledError:
+            self._context.lose(fits, STOPPED, "the buffer is full")
+            raise
+        finally:
+            self._waiting -= 1
 
     def _lose(self, lines: list[bytes]) -> None:
         self._context.lose(

@@ -23,8 +23,12 @@ class Load:
         types: Types,
         guarantee: Guarantee,
         rows: Callable[[range], list[tuple[Any, Any]]] | None = None,
+        *,
+        each: int = EACH,
+        pause_s: float = 0.0,
     ) -> None:
         self.target, self._types = target, types
+        self._each, self._pause_s = each, pause_s
         self._rows = rows or (lambda numbers: [("k", number) for number in numbers])
         self.failures: set[int] = set()
         self._writer = target.open(opening(types, guarantee))
@@ -36,7 +40,7 @@ class Load:
 
     @property
     def sent(self) -> list[int]:
-        return list(range(self._batches * EACH))
+        return list(range(self._batches * self._each))
 
     def wait_for_batches(self, count: int) -> None:
         """Wait for so many more."""
@@ -55,7 +59,7 @@ class Load:
 
     def _run(self) -> None:
         try:
-            while not self._ending.is_set():
+            while not self._ending.wait(self._pause_s):
                 self._deliver()
         except BaseException as error:  # noqa: BLE001 - reported in the thread of the test
             self._error = error
@@ -63,8 +67,8 @@ class Load:
             self._changed.notify_all()
 
     def _deliver(self) -> None:
-        first = self._batches * EACH
-        rows: Rows = rows_of(self._rows(range(first, first + EACH)), self._types)
+        first = self._batches * self._each
+        rows: Rows = rows_of(self._rows(range(first, first + self._each)), self._types)
         found = deliver(self.target, self._writer, rows, self._types, Batch(1, self._batches + 1))
         self.failures |= {first + row for row in found}
         with self._changed:

@@ -16,6 +16,7 @@ import orjson
 from potok.checksum import crc32
 from potok.duration import Duration, to_seconds
 from potok.errors import PotokError, TopologyError
+from potok.log.failpoint import failpoint
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival
 from potok.sources.counters import TOO_LARGE
@@ -229,7 +230,9 @@ class FileListener(Listener):
             self._stored[identity] = (str(each.path), end, each.fingerprint())
             found = {f"{key.device}:{key.inode}": value for key, value in self._stored.items()}
         try:
+            failpoint("gateway-before-position")
             self._context.broker.set_metadata({self._key: orjson.dumps(found)})
+            failpoint("gateway-after-position")
         except PotokError as error:
             # The next position includes this one; until then, a restart reads its lines again.
             _logger.warning('listener "%s": a position was not stored: %s', self._spec.name, error)

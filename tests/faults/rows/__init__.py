@@ -1,5 +1,19 @@
 """All rows, in the order in which they are played."""
 
-from tests.faults.rows import kills, workers, disk, damage, drivers, clock, poison, sinks, kafka, cluster  # noqa: I001
+from tests.faults.rows import kills, workers, disk, damage, drivers, clock, poison, sinks, restarts, gateway  # noqa: I001
+from tests.faults.rows import kafka, cluster
 
-__all__ = ["clock", "cluster", "damage", "disk", "drivers", "kafka", "kills", "poison", "sinks", "workers"]
+__all__ = [
+    "clock",
+    "cluster",
+    "damage",
+    "disk",
+    "drivers",
+    "gateway",
+    "kafka",
+    "kills",
+    "poison",
+    "restarts",
+    "sinks",
+    "workers",
+]

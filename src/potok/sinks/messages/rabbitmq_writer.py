@@ -13,7 +13,8 @@ from pamqp.commands import Basic
 
 from potok.event_loop import EventLoop
 from potok.redact import redact
-from potok.sinks.messages.confirmed import CONFIRM_S, CONNECT_S, WINDOW, ConfirmedWriter, Round
+from potok.sinks.messages.amqp import CONNECT_S, open_amqp
+from potok.sinks.messages.confirmed import CONFIRM_S, WINDOW, ConfirmedWriter, Round
 from potok.sinks.messages.message_ids import message_ids
 from potok.sinks.sink_spec import Batch, Opening, Rows
 from potok.sinks.urls import clear_url, remember_url
@@ -139,11 +140,9 @@ class RabbitMqWriter(ConfirmedWriter[Message]):
     async def _opened(self) -> Channel:
         if self._channel is not None and not self._channel.is_closed:
             return self._channel
-        import aio_pika
-
         await self._disconnect()
         target = self._target
-        self._connection = await aio_pika.connect(str(clear_url(target.url)), timeout=CONNECT_S)
+        self._connection = await open_amqp(str(clear_url(target.url)))
         channel = await self._connection.channel(publisher_confirms=True, on_return_raises=True)
         if target.queue is not None:
             await channel.declare_queue(target.queue, durable=True, passive=not target.declare, timeout=CONNECT_S)

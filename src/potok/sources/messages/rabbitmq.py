@@ -19,6 +19,7 @@ from potok.event_loop import EventLoop
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import Retry
+from potok.sinks.messages.amqp import open_amqp
 from potok.sources.appender import STOPPED
 from potok.sources.arrival import Done
 from potok.sources.counters import FULL
@@ -31,7 +32,6 @@ from potok.sources.messages.parts import check_part, part_of
 if TYPE_CHECKING:
     from aiormq.abc import AbstractChannel, DeliveredMessage
 
-_CONNECT_S = 10.0
 _LOOK_S = 0.01
 _PROPERTIES = ("message_id", "correlation_id", "routing_key", "message_type", "app_id", "user_id")
 
@@ -170,9 +170,7 @@ class RabbitMqListener(Listener):
         self._problem = text
 
     async def _consume(self) -> None:
-        import aio_pika
-
-        connection = await aio_pika.connect(self._spec.url, timeout=_CONNECT_S)
+        connection = await open_amqp(self._spec.url)
         try:
             channel = await connection.channel(publisher_confirms=False)
             await channel.set_qos(prefetch_count=self._spec.prefetch)

@@ -91,6 +91,7 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "webhook_rate": gateway.webhook_rate,
     "webhook_p99": gateway.webhook_p99,
     "datagrams": gateway.datagrams,
+    "rabbitmq": gateway.rabbitmq,
     "faust_one": faust_rate.one,
     "faust_spread": faust_rate.spread,
     "faust_kill": faust_kill.kill,

@@ -1,4 +1,4 @@
-"""The gateway: webhooks that are durable when they are answered, and datagrams.
+"""The gateway: webhooks that are durable when they are answered, datagrams, and messages of RabbitMQ.
 
 Gateway and clients are processes of their own. Each row is a rate against the bar that we hold ourselves to: no
 other side stores what it receives before it answers.
@@ -16,16 +16,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+from tests.servers import rabbitmq_server
+
 from benchmarks.bench import Bench, Row, console
 from benchmarks.measure import wait_for_quiet
 from benchmarks.row_client import post
 from potok.log.embedded.embedded_broker import EmbeddedBroker
+from potok.sinks.guarantee import Guarantee
+from potok.sinks.messages.rabbitmq import RabbitMqTarget
+from potok.sinks.sink_spec import Batch, Opening, Rows, SinkWriter, Types
 
 CLIENTS, EACH = 64, 1_000
 BODY = b'{"order_id":"o-1","user_id":"user_001","amount":120.5,"note":"' + b"x" * 960 + b'"}'
 RATE, P99_MS = 5_000.0, 50.0
 DATAGRAMS, DATAGRAM = 1_000_000, b"page.views:1|c|@0.1"
 DATAGRAMS_PER_CORE = 150_000.0
+MESSAGES, MESSAGES_PER_SECOND = 60_000, 20_000.0
 LIMIT_S = 120.0
 
 _GATEWAY = "from potok.cli.main import main; main()"
@@ -47,6 +54,43 @@ def webhook_rate(bench: Bench) -> Row:
 def webhook_p99(bench: Bench) -> Row:
     tries = [sorted(times)[int(len(times) * 0.99)] for times, _ in _posts(bench)]
     return _row("webhook to durable topic, p99", tries, "ms", P99_MS, smaller=True)
+
+
+def rabbitmq(bench: Bench) -> Row:
+    """Messages that wait in a queue, from the first that landed to the last; each is acknowledged after that."""
+    tries = []
+    with rabbitmq_server() as server:
+        for number in range(bench.repeat):
+            queue = f"q{number}"
+            _publish(server.url, queue)
+            options = f'type = "rabbitmq"\nurl = "{server.url}"\nqueue = "{queue}"\nid = "message_id"'
+            with _gateway(bench, options, listen=False) as (_, _, broker):
+                tries.append(_landing_rate(broker))
+    return _row("RabbitMQ to durable topic", tries, "messages/s", MESSAGES_PER_SECOND)
+
+
+def _publish(url: str, queue: str) -> None:
+    target = RabbitMqTarget(url, queue, None, "", True, True, None, False)
+    types = Types(None, None)
+    writer = target.open(Opening("bench", queue, Guarantee.AT_LEAST_ONCE, types, 1, 0))
+    assert isinstance(writer, SinkWriter)
+    value = {"order_id": "o-1", "user_id": "user_001", "amount": 120.5, "note": "x" * 100}
+    rows = Rows(["k"] * MESSAGES, [value] * MESSAGES, np.zeros(MESSAGES, np.int64))
+    ready = target.prepare(rows, types)
+    writer.deliver(Batch(1, 1), Rows(ready.key, ready.value, rows.timestamp))
+    writer.close()
+
+
+def _landing_rate(broker: EmbeddedBroker) -> float:
+    """Wait until every message has landed; return the rate after the first ones."""
+    end, first, began = time.monotonic() + LIMIT_S, 0, 0.0
+    while (found := sum(broker.end_offsets("t").values())) < MESSAGES:
+        if time.monotonic() > end:
+            raise RuntimeError(f"{found} of {MESSAGES} messages have landed")
+        if not first and found:
+            first, began = found, time.perf_counter()
+        time.sleep(0.005)
+    return (MESSAGES - first) / (time.perf_counter() - began)
 
 
 def datagrams(bench: Bench) -> Row:
@@ -82,13 +126,16 @@ def _posts(bench: Bench) -> Iterator[tuple[list[float], float]]:
 
 
 @contextmanager
-def _gateway(bench: Bench, options: str) -> Iterator[tuple[subprocess.Popen[str], str, EmbeddedBroker]]:
+def _gateway(
+    bench: Bench, options: str, *, listen: bool = True
+) -> Iterator[tuple[subprocess.Popen[str], str, EmbeddedBroker]]:
     wait_for_quiet()
     console.print("[dim]running a gateway[/]")
     directory = bench.directory / f"gateway-{time.monotonic_ns()}"
     directory.mkdir()
     file = directory / "gateway.toml"
-    file.write_text(f'broker = "{directory / "data"}"\n[m]\ntopic = "t"\nlisten = "127.0.0.1:0"\n{options}\n')
+    place = 'listen = "127.0.0.1:0"\n' if listen else ""
+    file.write_text(f'broker = "{directory / "data"}"\n[m]\ntopic = "t"\n{place}{options}\n')
     command = [sys.executable, "-c", _GATEWAY, "gateway", str(file), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

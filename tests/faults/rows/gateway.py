@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -133,6 +134,27 @@ class Poster:
         return list(range(self.sent))
 
 
+class LineWriter:
+    """A thread that appends lines to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._count, self._ending = path, 0, threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with self._path.open("ab", buffering=0) as file:
+            while not self._ending.wait(0.01):
+                file.write(b"%d\n" % self._count)
+                self._count += 1
+
+    def end(self) -> int:
+        """Return how many lines there are."""
+        self._ending.set()
+        self._thread.join(60)
+        return self._count
+
+
 @row("gateway-killed", "the gateway is killed at each durable step, and at 30 random moments", servers=("rabbitmq",))
 def gateway_killed(scene: Scene) -> Proof:
     port, lines = _free_port(), scene.directory / "app.log"
@@ -144,15 +166,9 @@ def gateway_killed(scene: Scene) -> Proof:
         queue = RabbitMqTarget(rabbit.url, "q", None, "", True, True, GIVE_UP_MS, False)
         sensors = MqttTarget(mosquitto.url, "t", 1, False, "5", GIVE_UP_MS, False)
         loads = [Load(each, TYPES, Guarantee.AT_LEAST_ONCE, _rows, each=20, pause_s=0.05) for each in (queue, sensors)]
-        written = 0
+        writer = LineWriter(lines)
         for step in [*STEPS, *[""] * RANDOM_KILLS]:
             program = Program(scene, options, f"{step}:{scene.random.randint(1, 5)}" if step else "")
-            with lines.open("ab") as file:
-                for _ in range(50):
-                    file.write(b"%d\n" % written)
-                    file.flush()
-                    written += 1
-                    time.sleep(0.002)
             if step:
                 program.wait_for_its_death(60)
             else:
@@ -161,7 +177,7 @@ def gateway_killed(scene: Scene) -> Proof:
         for load in loads:
             load.end()
         program = Program(scene, options)
-        posted = poster.end()
+        posted, written = poster.end(), writer.end()
         broker = EmbeddedBroker(scene.directory / "data")
 
         def numbers(topic: str) -> list[int]:

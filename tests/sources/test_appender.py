@@ -14,7 +14,7 @@ from potok.records.log_record import LogRecord
 from potok.sources import Overload
 from potok.sources.appender import Appender
 from potok.sources.arrival import Arrival
-from potok.sources.buffer import MemoryBuffer
+from potok.sources.buffer import Buffer
 from potok.sources.counters import Counters
 from tests.log.waiting import until
 
@@ -45,15 +45,15 @@ def values(broker: EmbeddedBroker, topic: str = "t") -> list[bytes]:
     return [v for p, end in ends.items() for batch in broker.read(topic, p, 0, end) for v in batch["value"].to_pylist()]
 
 
-def appending(broker: EmbeddedBroker, overload: Overload) -> tuple[MemoryBuffer, Counters, Appender]:
+def appending(broker: EmbeddedBroker, overload: Overload) -> tuple[Buffer, Counters, Appender]:
     counters = Counters()
-    buffer = MemoryBuffer(overload, counters)
+    buffer = Buffer(overload, counters)
     appender = Appender("test", broker, "t", buffer)
     appender.start()
     return buffer, counters, appender
 
 
-def offer(buffer: MemoryBuffer, *data: bytes, told: list[str | None] | None = None) -> None:
+def offer(buffer: Buffer, *data: bytes, told: list[str | None] | None = None) -> None:
     done = None if told is None else told.append
     assert buffer.offer(Arrival.of([LogRecord(None, each) for each in data], done))
 

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import threading
-from typing import get_args
+from collections.abc import Iterator
+from typing import Any, get_args
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from potok.records.log_record import LogRecord
-from potok.sources import Overload
+from potok.sources import Overload, spool
+from potok.sources import buffer as buffers
 from potok.sources.arrival import Arrival
-from potok.sources.buffer import MemoryBuffer
+from potok.sources.buffer import Buffer
 from potok.sources.counters import Counters
 from potok.sources.overload import WhenFull
+
+
+@pytest.fixture(autouse=True, scope="module")
+def hardly_any_memory() -> Iterator[None]:
+    """Let a buffer on disk use it soon."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(buffers, "IN_MEMORY", 20)
+        patch.setattr(spool, "SEGMENT_BYTES", 2_000)
+        yield
+
 
 STEPS = st.lists(
     st.one_of(
@@ -34,14 +47,16 @@ def arrival(count: int, size: int, told: list[str | None] | None = None) -> Arri
     return found
 
 
-@given(STEPS, st.sampled_from(get_args(WhenFull)), st.integers(1, 12), st.booleans())
+@given(
+    STEPS, st.sampled_from(get_args(WhenFull)), st.integers(1, 12), st.booleans(), st.sampled_from(["memory", "disk"])
+)
 def test_every_received_record_landed_is_lost_or_is_buffered(
-    steps: list[tuple[str, int, int]], policy: WhenFull, most: int, ages: bool
+    steps: list[tuple[str, int, int]], policy: WhenFull, most: int, ages: bool, kind: Any
 ) -> None:
     clock = [0.0]
-    overload = Overload(max_records=most, max_bytes=100, max_age="1 s" if ages else None, when_full=policy)
+    overload = Overload(buffer=kind, max_records=most, max_bytes=100, max_age="1 s" if ages else None, when_full=policy)
     counters = Counters()
-    buffer = MemoryBuffer(overload, counters, lambda: clock[0])
+    buffer = Buffer(overload, counters, lambda: clock[0])
     taken: list[Arrival] = []
     accepted = offered = 0
     answers: list[str | None] = []
@@ -69,7 +84,7 @@ def test_every_received_record_landed_is_lost_or_is_buffered(
 def test_the_newest_or_the_oldest_record_is_dropped_and_its_sender_told() -> None:
     for policy, dropped in (("drop_newest", 2), ("drop_oldest", 0)):
         counters = Counters()
-        buffer = MemoryBuffer(Overload(max_records=2, when_full=policy), counters)
+        buffer = Buffer(Overload(max_records=2, when_full=policy), counters)
         told: list[list[str | None]] = [[], [], []]
         assert all(buffer.offer(arrival(1, 1, each)) for each in told)
         assert [number for number, each in enumerate(told) if each] == [dropped]
@@ -78,13 +93,13 @@ def test_the_newest_or_the_oldest_record_is_dropped_and_its_sender_told() -> Non
 
 
 def test_an_arrival_larger_than_the_buffer_is_accepted_when_it_is_empty() -> None:
-    buffer = MemoryBuffer(Overload(max_records=2), Counters())
+    buffer = Buffer(Overload(max_records=2), Counters())
     assert buffer.offer(arrival(5, 1))
     assert not buffer.offer(arrival(1, 1))
 
 
 def test_records_that_were_taken_take_up_room_until_they_are_settled() -> None:
-    buffer = MemoryBuffer(Overload(max_records=1), Counters())
+    buffer = Buffer(Overload(max_records=1), Counters())
     buffer.offer(arrival(1, 1))
     [taken] = buffer.take(10, 10, 0.0)
     assert not buffer.offer(arrival(1, 1))
@@ -93,7 +108,7 @@ def test_records_that_were_taken_take_up_room_until_they_are_settled() -> None:
 
 
 def test_put_waits_for_room_and_ends_when_the_buffer_is_closed() -> None:
-    buffer = MemoryBuffer(Overload(max_records=1), Counters())
+    buffer = Buffer(Overload(max_records=1), Counters())
     buffer.offer(arrival(1, 1))
     results: list[bool] = []
     waiting = [threading.Thread(target=lambda: results.append(buffer.put(arrival(1, 1)))) for _ in range(2)]
@@ -106,3 +121,36 @@ def test_put_waits_for_room_and_ends_when_the_buffer_is_closed() -> None:
     for thread in waiting:
         thread.join(10)
     assert sorted(results) == [False, True]
+
+
+def test_a_buffer_on_disk_returns_what_it_got_in_order_and_keeps_little_in_memory() -> None:
+    counters = Counters()
+    buffer = Buffer(Overload(buffer="disk"), counters)
+    sent = [LogRecord(b"k%d" % number, b"v%d" % number, number, (("h", b"x"),)) for number in range(1_000)]
+    found: list[Any] = []
+    for number, record in enumerate(sent):
+        assert buffer.offer(Arrival.of([record]))
+        assert buffer._in_memory <= 20
+        if number % 3 == 0:
+            found += buffer.take(2, 1_000, 0.0)
+    while taken := buffer.take(7, 1_000, 0.0):
+        found += taken
+    rows = [row for each in found for row in each.columns().to_pylist()]
+    assert [(row["key"], row["value"], row["timestamp"]) for row in rows] == [
+        (record.key, record.value, record.timestamp_ms) for record in sent
+    ]
+    assert {row["headers"][0]["name"] for row in rows} == {"h"}
+    assert sum(isinstance(each.records, list) for each in found) < 500, "most of them were on disk"
+
+
+@pytest.mark.parametrize(("policy", "lost"), [("block", {}), ("drop_oldest", {"dropped_newest": 1})])
+def test_a_full_disk_is_a_full_buffer(monkeypatch: pytest.MonkeyPatch, policy: Any, lost: dict[str, int]) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    counters = Counters()
+    buffer = Buffer(Overload(buffer="disk", when_full=policy), counters)
+    assert buffer.offer(arrival(1, 20))
+    monkeypatch.setattr(spool.os, "pwrite", full)
+    assert buffer.offer(arrival(1, 20)) is (policy != "block")
+    assert (counters.read().lost, counters.read().buffered) == (lost, 1)

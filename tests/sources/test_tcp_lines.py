@@ -92,6 +92,20 @@ def test_a_long_line_that_is_sent_byte_by_byte_is_counted_once(tmp_path: Path) -
         assert values(gateway.broker) == [b"next", b"y" * 500]
 
 
+def test_a_buffer_on_disk_takes_what_memory_would_not(tmp_path: Path) -> None:
+    broker = AwayBroker(tmp_path)
+    broker.there, broker.tried = threading.Event(), threading.Event()
+    lines = [b"%06d" % number + b"x" * 1_000 for number in range(30_000)]
+    overload = Overload(buffer="disk", max_bytes=1 << 30)
+    with listening(broker, overload=overload) as (gateway, address):
+        with socket.create_connection(address) as client:
+            client.sendall(b"\n".join([*lines, b""]))
+        until(lambda: gateway.counts("l").buffered == len(lines))
+        broker.there.set()
+        until(lambda: gateway.counts("l").landed == len(lines))
+        assert values(broker) == lines
+
+
 def test_connections_beyond_the_limit_are_closed_and_counted(tmp_path: Path) -> None:
     with (
         listening(EmbeddedBroker(tmp_path), max_connections=1) as (gateway, address),

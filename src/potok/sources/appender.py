@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from potok.errors import PotokError
-from potok.log.broker import LOG_SCHEMA, Broker
+from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.retry_policy import Retry, brief_calls
-from potok.sources.arrival import Arrival
-from potok.sources.buffer import MemoryBuffer
+from potok.sources.arrival import COLUMNS, Arrival
+from potok.sources.buffer import Buffer
 from potok.sources.counters import EXPIRED, NOT_ACCEPTED
 
 MOST_RECORDS = 20_000
@@ -22,16 +22,13 @@ LOOK_S = 1.0
 STOPPED = "stopped"
 """Why records are lost that could not be appended before the gateway stopped."""
 
-_COLUMNS = pa.schema([field for field in LOG_SCHEMA if field.name != "ingested"])
-_HEADERS = LOG_SCHEMA.field("headers").type
-
 _logger = logging.getLogger("potok.sources")
 
 
 class Appender:
     """A thread that appends the arrivals of one buffer, in order. While the log is away, it retries."""
 
-    def __init__(self, name: str, broker: Broker, topic: str, buffer: MemoryBuffer) -> None:
+    def __init__(self, name: str, broker: Broker, topic: str, buffer: Buffer) -> None:
         self._name, self._broker, self._topic, self._buffer = name, broker, topic, buffer
         self._given_up = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"potok-append-{name}", daemon=True)
@@ -83,8 +80,8 @@ class Appender:
 
     def _append_once(self, taken: list[Arrival]) -> list[Arrival]:
         """Append arrivals and settle them; return those that are left."""
-        whole = pa.Table.from_batches([columns_of(arrival) for arrival in taken]).combine_chunks()
-        batch = whole.to_batches()[0] if len(whole) else pa.RecordBatch.from_pylist([], _COLUMNS)
+        whole = pa.Table.from_batches([arrival.columns() for arrival in taken]).combine_chunks()
+        batch = whole.to_batches()[0] if len(whole) else pa.RecordBatch.from_pylist([], COLUMNS)
         unfit = self._broker.unfit(self._topic, batch)
         if unfit:
             taken = self._settle_unfit(taken, unfit)
@@ -113,18 +110,3 @@ class Appender:
                 self._buffer.settle_rows(arrival, rows, NOT_ACCEPTED)
                 left.append(arrival)
         return left
-
-
-def columns_of(arrival: Arrival) -> pa.RecordBatch:
-    """Return the records of an arrival as columns."""
-    records = arrival.records
-    if isinstance(records, pa.RecordBatch):
-        return records
-    headers = [[{"name": n, "value": v} for n, v in record.headers] or None for record in records]
-    columns = [
-        pa.array([record.key for record in records], pa.binary()),
-        pa.array([record.value for record in records], pa.binary()),
-        pa.array([record.timestamp_ms for record in records], pa.int64()),
-        pa.array(headers, _HEADERS),
-    ]
-    return pa.record_batch(columns, schema=_COLUMNS)

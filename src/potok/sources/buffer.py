@@ -1,7 +1,8 @@
-"""The buffer between a listener and the log, in memory."""
+"""The buffer between a listener and the log, in memory or on disk."""
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -10,18 +11,28 @@ from collections.abc import Callable, Collection
 from potok.sources.arrival import Arrival
 from potok.sources.counters import DROPPED_NEWEST, DROPPED_OLDEST, EXPIRED, Counters
 from potok.sources.overload import Overload
+from potok.sources.spool import Spilled, Spool
+
+IN_MEMORY = 8 << 20
+"""The most bytes of a buffer on disk that are in memory; the rest is in files."""
+
+_DISK_S = 0.1
+
+_logger = logging.getLogger("potok.sources")
 
 
-class MemoryBuffer:
+class Buffer:
     """A bounded queue of arrivals. What was taken counts as buffered until it is settled.
 
-    An arrival that is larger than the whole buffer is accepted when the buffer is empty.
+    An arrival that is larger than the whole buffer is accepted when the buffer is empty. On disk, arrivals beyond
+    `IN_MEMORY` bytes wait in a spool.
     """
 
     def __init__(self, overload: Overload, counters: Counters, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._overload, self._counters, self._clock_s = overload, counters, clock_s
         self._waiting: deque[Arrival] = deque()
-        self._records = self._bytes = 0
+        self._records = self._bytes = self._in_memory = 0
+        self._spool = Spool() if overload.buffer == "disk" else None
         self._closed = False
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -40,6 +51,10 @@ class MemoryBuffer:
                 while not newest and self._waiting and not self._fits(arrival):
                     dropped.append(self._remove_oldest())
                 newest = newest or not self._fits(arrival)
+            if not newest and not self._keep(arrival):
+                if self._overload.when_full in ("block", "reject"):
+                    return False
+                newest = True
             self._counters.received(len(arrival))
             if not newest:
                 self._waiting.append(arrival)
@@ -58,8 +73,8 @@ class MemoryBuffer:
             with self._changed:
                 if self._closed:
                     return False
-                if not self._fits(arrival):
-                    self._changed.wait()
+                # If it fits, the disk is full, and nobody says when it no longer is.
+                self._changed.wait(_DISK_S if self._fits(arrival) else None)
         return True
 
     def take(self, max_records: int, max_bytes: int, timeout_s: float) -> list[Arrival]:
@@ -74,7 +89,7 @@ class MemoryBuffer:
                 first = self._waiting[0]
                 if taken and (records + len(first) > max_records or size + first.size > max_bytes):
                     break
-                self._waiting.popleft()
+                self._pop()
                 if self.is_expired(first):
                     expired.append(first)
                     continue
@@ -82,7 +97,11 @@ class MemoryBuffer:
                 records += len(first)
                 size += first.size
         for each in expired:
+            self._forget(each)
             self.settle(each, EXPIRED)
+        for each in taken:
+            if self._spool is not None and isinstance(each.records, Spilled):
+                each.records = self._spool.read(each.records)
         return taken
 
     def settle(self, arrival: Arrival, reason: str | None) -> None:
@@ -129,10 +148,33 @@ class MemoryBuffer:
         )
 
     def _remove_oldest(self) -> Arrival:
-        oldest = self._waiting.popleft()
+        oldest = self._pop()
+        self._forget(oldest)
         self._records -= len(oldest)
         self._bytes -= oldest.size
         return oldest
+
+    def _keep(self, arrival: Arrival) -> bool:
+        """Write an arrival to the spool if there is one, and enough in memory; return whether there is room."""
+        if self._spool is None or not self._in_memory or self._in_memory + arrival.size <= IN_MEMORY:
+            self._in_memory += arrival.size
+            return True
+        try:
+            arrival.records = self._spool.write(arrival.columns())
+        except OSError as error:
+            _logger.warning("a buffer cannot be written to disk: %s", error)
+            return False
+        return True
+
+    def _pop(self) -> Arrival:
+        first = self._waiting.popleft()
+        if not isinstance(first.records, Spilled):
+            self._in_memory -= first.size
+        return first
+
+    def _forget(self, arrival: Arrival) -> None:
+        if self._spool is not None and isinstance(arrival.records, Spilled):
+            self._spool.forget(arrival.records)
 
     def _lose(self, arrival: Arrival, reason: str) -> None:
         self._counters.lost(len(arrival), reason)

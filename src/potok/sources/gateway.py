@@ -16,7 +16,7 @@ from potok.extras import need_extra
 from potok.log.broker import Broker
 from potok.log.open import open_broker
 from potok.sources.appender import Appender
-from potok.sources.buffer import MemoryBuffer
+from potok.sources.buffer import Buffer
 from potok.sources.counters import Counters, Counts
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec
 from potok.sources.overload import Overload
@@ -43,13 +43,13 @@ class _Running:
 
     def __init__(self, spec: ListenerSpec, broker: Broker) -> None:
         self.spec, self.counters = spec, Counters()
-        self._buffer = MemoryBuffer(spec.overload, self.counters)
+        self._buffer = Buffer(spec.overload, self.counters)
         self._appenders = [Appender(spec.name, broker, spec.topic, self._buffer)]
         self._letters: Counters | None = None
         letters = None
         if spec.dead_letters is not None:
             self._letters = Counters()
-            letters = MemoryBuffer(_DEAD_LETTERS, self._letters)
+            letters = Buffer(_DEAD_LETTERS, self._letters)
             self._appenders.append(Appender(f"{spec.name}-dead-letters", broker, spec.dead_letters, letters))
         context = ListenerContext(spec.name, broker, self._buffer, self.counters, letters)
         self.listener: Listener = spec.open(context)

@@ -11,7 +11,7 @@ from potok.errors import SetupError, TopologyError
 from potok.log.broker import Broker
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival
-from potok.sources.buffer import MemoryBuffer
+from potok.sources.buffer import Buffer
 from potok.sources.counters import MALFORMED, Counters
 from potok.sources.overload import Overload
 
@@ -66,7 +66,7 @@ class ListenerContext:
     """What a listener reports to: its buffer and its counters."""
 
     def __init__(
-        self, name: str, broker: Broker, buffer: MemoryBuffer, counters: Counters, dead_letters: MemoryBuffer | None
+        self, name: str, broker: Broker, buffer: Buffer, counters: Counters, dead_letters: Buffer | None
     ) -> None:
         self.name, self.broker, self.buffer, self.counters = name, broker, buffer, counters
         self._dead_letters = dead_letters

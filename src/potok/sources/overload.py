@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 
+BufferKind = Literal["memory", "disk"]
 WhenFull = Literal["block", "drop_newest", "drop_oldest", "reject"]
 
 POLICIES: tuple[WhenFull, ...] = get_args(WhenFull)
@@ -18,6 +19,8 @@ class Overload:
     """The bounds of the buffer between a listener and the log, and the policy once it is full.
 
     Args:
+        buffer: `memory`, or `disk` for files in the directory for temporary files; neither outlives the process, so
+            senders are acknowledged once their records are in the log.
         max_records: The most records that are buffered.
         max_bytes: The most bytes that are buffered: keys, values and headers.
         max_age: A record that was buffered for longer is dropped; by default it never is.
@@ -25,12 +28,15 @@ class Overload:
             and `drop_oldest` drop records, and count them.
     """
 
+    buffer: BufferKind = "memory"
     max_records: int = 100_000
     max_bytes: int = 64 << 20
     max_age: Duration | None = None
     when_full: WhenFull = "block"
 
     def __post_init__(self) -> None:
+        if self.buffer not in get_args(BufferKind):
+            raise TopologyError(f"there is no buffer {self.buffer!r}", hint='use "memory" or "disk"')
         if self.when_full not in POLICIES:
             raise TopologyError(f"there is no when_full {self.when_full!r}", hint=f"use one of {', '.join(POLICIES)}")
         for name in ("max_records", "max_bytes"):

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from potok.sources.cdc.postgres.pgoutput import Row
 from potok.sources.cdc.shape import Shape
 
 CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
+
+
+class _Unavailable:
+    """A value that the change did not touch, and that the database therefore does not send."""
+
+    def __repr__(self) -> str:
+        return "UNAVAILABLE"
+
+
+UNAVAILABLE: Final = _Unavailable()
+
+Value: TypeAlias = "bytes | _Unavailable | None"
+"""The text of a value, as the database prints it."""
+
+Row: TypeAlias = "tuple[Value, ...]"
 
 
 class Change(NamedTuple):
@@ -18,11 +32,9 @@ class Change(NamedTuple):
     before: Row | None
     after: Row | None
     before_is_key: bool
-    lsn: int
-    xid: int
     commit_ms: int
-    last_commit: int
-    """Where the transaction before this one was committed."""
+    origin: tuple[Any, ...]
+    """What the field `source` says about it; each kind of database has its own."""
 
 
 @dataclass(slots=True)
@@ -30,5 +42,4 @@ class ChangeBlock:
     """Changes of one table that have the same columns."""
 
     shape: Shape
-    snapshot: bool = False
     changes: list[Change] = field(default_factory=list)

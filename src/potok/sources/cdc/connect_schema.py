@@ -10,7 +10,7 @@ import orjson
 from potok.sources.cdc.shape import Column, Shape
 
 if TYPE_CHECKING:
-    from potok.sources.cdc.envelope import Source
+    from potok.sources.cdc.source import Source
 
 _BLOCK = {
     "type": "struct",
@@ -27,7 +27,7 @@ _BLOCK = {
 
 
 @functools.lru_cache(maxsize=256)
-def _envelope(name: str, connector: str, columns: tuple[Column, ...]) -> str:
+def _envelope(source: Source, name: str, columns: tuple[Column, ...]) -> str:
     # A row before a change may have its key alone, so no other field can be required.
     row = {"type": "struct", "fields": _fields(columns), "optional": True, "name": f"{name}.Value"}
     return orjson.dumps(
@@ -36,7 +36,7 @@ def _envelope(name: str, connector: str, columns: tuple[Column, ...]) -> str:
             "fields": [
                 {**row, "field": "before"},
                 {**row, "field": "after"},
-                _source(connector),
+                _source(source),
                 {"type": "string", "optional": False, "field": "op"},
                 {"type": "int64", "optional": True, "field": "ts_ms"},
                 _BLOCK,
@@ -50,7 +50,7 @@ def _envelope(name: str, connector: str, columns: tuple[Column, ...]) -> str:
 
 def envelope_schema(source: Source, shape: Shape) -> str:
     """Return the schema of the envelopes of a table, as JSON."""
-    return _envelope(f"{source.name}.{shape.name}", source.connector, shape.columns)
+    return _envelope(source, f"{source.name}.{shape.name}", shape.columns)
 
 
 def key_schema(source: Source, shape: Shape) -> str:
@@ -69,32 +69,6 @@ def _fields(columns: tuple[Column, ...]) -> list[dict[str, Any]]:
     return [{**column.kind.schema(optional=not column.key), "field": column.name} for column in columns]
 
 
-def _source(connector: str) -> dict[str, Any]:
-    def field(name: str, type_: str = "string", *, optional: bool = False) -> dict[str, Any]:
-        return {"type": type_, "optional": optional, "field": name}
-
-    snapshot = {
-        "type": "string",
-        "optional": True,
-        "name": "io.debezium.data.Enum",
-        "version": 1,
-        "parameters": {"allowed": "true,last,false,incremental"},
-        "default": "false",
-        "field": "snapshot",
-    }
-    fields = [
-        field("version"),
-        field("connector"),
-        field("name"),
-        field("ts_ms", "int64"),
-        snapshot,
-        field("db"),
-        field("sequence", optional=True),
-        field("schema"),
-        field("table"),
-        field("txId", "int64", optional=True),
-        field("lsn", "int64", optional=True),
-        field("xmin", "int64", optional=True),
-    ]
-    name = f"io.debezium.connector.{connector}.Source"
-    return {"type": "struct", "fields": fields, "optional": False, "name": name, "field": "source"}
+def _source(source: Source) -> dict[str, Any]:
+    name = f"io.debezium.connector.{source.connector}.Source"
+    return {"type": "struct", "fields": source.fields(), "optional": False, "name": name, "field": "source"}

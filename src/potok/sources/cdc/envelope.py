@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,26 +13,16 @@ import pyarrow.compute as pc
 
 from potok.clock import now_ms
 from potok.log.broker import HEADERS
-from potok.sources.cdc.changes import CREATE, DELETE, READ, TRUNCATE, UPDATE, Change, ChangeBlock
+from potok.sources.cdc.changes import CREATE, DELETE, READ, TRUNCATE, UNAVAILABLE, UPDATE, Change, ChangeBlock, Row
 from potok.sources.cdc.connect_schema import envelope_schema, key_schema
 from potok.sources.cdc.json_columns import NULL, joined, objects, where
-from potok.sources.cdc.postgres.pgoutput import UNAVAILABLE, Row
 from potok.sources.cdc.shape import Column, Shape
+from potok.sources.cdc.source import Source, numbers
 from potok.topology.nodes.sources import TRUNCATED
-from potok.version import __version__
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"
 
 RECORDS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("timestamp", pa.int64()), ("headers", HEADERS)])
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What the field `source` says about the origin of changes."""
-
-    connector: str
-    name: str
-    database: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +60,7 @@ class _Encoder:
     """Lays out the records of one block, then writes them column by column."""
 
     def __init__(self, envelopes: Envelopes, block: ChangeBlock) -> None:
-        self._envelopes, self._shape, self._snapshot = envelopes, block.shape, block.snapshot
+        self._envelopes, self._shape = envelopes, block.shape
         self._whole_key = bool(block.shape.key_indexes)
         self._ops: list[str] = []
         self._origins: list[Change] = []
@@ -164,38 +154,21 @@ class _Encoder:
 
     def _values(self, before: pa.Array, after: pa.Array) -> pa.Array:
         source, shape = self._envelopes.source, self._shape
-        fixed = {"version": __version__, "connector": source.connector, "name": source.name}
-        head = f'"source":{_open(fixed)},"ts_ms":'
-        names = {"db": source.database}
-        middle = f',"snapshot":"{"incremental" if self._snapshot else "false"}",{_open(names)[1:]},"sequence":'
-        table = f',{_open({"schema": shape.schema, "table": shape.table})[1:]},"txId":'
-        end = f',"ts_ms":{self._envelopes.clock()},"transaction":null}}'
+        times = numbers([change.commit_ms for change in self._origins])
         whole = joined(
             '{"before":',
             before,
             ',"after":',
             after,
-            "," + head,
-            _numbers([change.commit_ms for change in self._origins]),
-            middle,
-            self._sequences(),
-            table,
-            _numbers([change.xid or None for change in self._origins]),
-            ',"lsn":',
-            _numbers([change.lsn for change in self._origins]),
-            ',"xmin":null},"op":"',
+            ',"source":',
+            *source.parts(shape, times, [change.origin for change in self._origins]),
+            ',"op":"',
             pa.array(self._ops, pa.string()),
-            '"' + end,
+            f'","ts_ms":{self._envelopes.clock()},"transaction":null}}',
         )
         if self._envelopes.with_schema:
             return joined(_with_schema(envelope_schema(source, shape)), whole, "}")
         return whole
-
-    def _sequences(self) -> pa.Array:
-        """Return where the last transaction was committed and where the change is, as JSON in a JSON string."""
-        last = [f'\\"{each.last_commit}\\"' if each.last_commit else "null" for each in self._origins]
-        lsn = _numbers([each.lsn for each in self._origins])
-        return joined('"[', pa.array(last, pa.string()), ',\\"', lsn, '\\"]"')
 
     def _header_column(self, count: int) -> pa.Array:
         if self._truncated:
@@ -211,7 +184,7 @@ class _Encoder:
 
 
 def snapshot_records(
-    envelopes: Envelopes, shape: Shape, columns: Sequence[pa.Array], lsn: int, read_ms: int
+    envelopes: Envelopes, shape: Shape, columns: Sequence[pa.Array], stream: Mapping[str, Any], read_ms: int
 ) -> pa.RecordBatch:
     """Return the rows of a snapshot, which are columns of text already, as records."""
     count = len(columns[0]) if columns else 0
@@ -219,21 +192,8 @@ def snapshot_records(
     after = objects([column.name for column in shape.columns], rendered)
     keys = objects([column.name for column in shape.key_columns], [rendered[index] for index in shape.key_indexes])
     source = envelopes.source
-    fixed = {
-        "version": __version__,
-        "connector": source.connector,
-        "name": source.name,
-        "ts_ms": read_ms,
-        "snapshot": "incremental",
-        "db": source.database,
-        "sequence": orjson.dumps([None, str(lsn)]).decode(),
-        "schema": shape.schema,
-        "table": shape.table,
-        "txId": None,
-        "lsn": lsn,
-        "xmin": None,
-    }
-    rest = orjson.dumps({"source": fixed, "op": READ, "ts_ms": envelopes.clock(), "transaction": None}).decode()
+    fields = source.of_snapshot(shape, stream, read_ms)
+    rest = orjson.dumps({"source": fields, "op": READ, "ts_ms": envelopes.clock(), "transaction": None}).decode()
     begin, end = '{"before":null,"after":', f",{rest[1:]}"
     if envelopes.with_schema:
         begin, end = _with_schema(envelope_schema(source, shape)) + begin, end + "}"
@@ -277,15 +237,6 @@ def _spread(texts: pa.Array, targets: Sequence[int], count: int) -> pa.Array:
     indexes = np.full(count, -1)
     indexes[targets] = np.arange(len(targets))
     return texts.take(pa.array(indexes, mask=indexes < 0))
-
-
-def _numbers(values: Sequence[int | None]) -> pa.Array:
-    return pc.fill_null(pc.cast(pa.array(values, pa.int64()), pa.string()), NULL)
-
-
-def _open(fields: dict[str, Any]) -> str:
-    """Return an object without its last brace."""
-    return orjson.dumps(fields).decode()[:-1]
 
 
 def _with_schema(schema: str) -> str:

@@ -48,7 +48,7 @@ class Topics:
             live.update(zip(keys, present, strict=True))
         return [key for key, is_live in live.items() if is_live and key is not None]
 
-    def columns_changed(self, shape: Shape, before: list[list[Any]] | None) -> Output:
+    def columns_changed(self, shape: Shape, before: list[list[Any]] | None, statement: str | None = None) -> Output:
         """Return the record that says how a table looks from here on, in the form of Debezium's schema changes."""
         now = now_ms()
         columns = [
@@ -67,7 +67,7 @@ class Topics:
             "source": source,
             "ts_ms": now,
             "schemaName": shape.schema,
-            "ddl": None,
+            "ddl": statement,
             "changes": [] if before is None else differences(before, shape.described()),
             "tableChanges": [
                 {

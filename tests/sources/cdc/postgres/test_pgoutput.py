@@ -6,8 +6,8 @@ import struct
 
 import pytest
 
+from potok.sources.cdc.changes import UNAVAILABLE
 from potok.sources.cdc.postgres.pgoutput import (
-    UNAVAILABLE,
     BadMessage,
     Begin,
     Commit,

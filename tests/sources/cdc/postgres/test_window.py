@@ -5,12 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from potok.sources.cdc.postgres.chunks import Chunk, Visible
-from potok.sources.cdc.postgres.pgoutput import UNAVAILABLE, Row
+from potok.sources.cdc.changes import UNAVAILABLE, Row
+from potok.sources.cdc.chunks import Chunk
+from potok.sources.cdc.postgres.chunks import VisibleTransactions
 from potok.sources.cdc.postgres.server import column_of
 from potok.sources.cdc.postgres.types import PostgresType
-from potok.sources.cdc.postgres.window import Window
 from potok.sources.cdc.shape import Shape
+from potok.sources.cdc.window import Window
 
 SHAPE = Shape(
     "public",
@@ -25,7 +26,7 @@ SEEN, UNSEEN = 5, 20
 
 def chunk(visible: str = "10:15:12") -> Chunk:
     columns = [pa.array(["1", "2", "3"]), pa.array(["a", "b", "c"]), pa.array(["long a", "long b", None])]
-    return Chunk("x", SHAPE, columns, Visible.of(visible), ("3",), True, 0)
+    return Chunk("x", SHAPE, columns, VisibleTransactions.of(visible), ("3",), True, 0)
 
 
 def merged(*changes: tuple[int, int, Row | None], truncated_by: int | None = None) -> list[tuple[str | None, ...]]:
@@ -44,11 +45,11 @@ A, B, C = ("1", "a", "long a"), ("2", "b", "long b"), ("3", "c", None)
     ("xid", "seen"), [(3, True), (9, True), (12, False), (14, True), (15, False), (2**32 - 1, True)]
 )
 def test_a_chunk_sees_what_was_committed_before_it(xid: int, seen: bool) -> None:
-    assert Visible.of("10:15:12").sees(xid) is seen
+    assert VisibleTransactions.of("10:15:12").sees(xid) is seen
 
 
 def test_transaction_ids_wrap_around() -> None:
-    visible = Visible.of(f"{2**33 + 1}:{2**33 + 5}:{2**33 + 2}")
+    visible = VisibleTransactions.of(f"{2**33 + 1}:{2**33 + 5}:{2**33 + 2}")
     assert [visible.sees(xid) for xid in (2**32 - 5, 1, 2, 4, 5, 100)] == [True, True, False, True, False, False]
 
 

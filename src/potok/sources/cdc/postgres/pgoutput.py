@@ -8,24 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import TypeAlias
+
+from potok.sources.cdc.changes import UNAVAILABLE, Row, Value
 
 EPOCH_2000_US = 946_684_800_000_000
-
-
-class _Unavailable:
-    """A TOASTed value that the change did not touch, and that PostgreSQL therefore does not send."""
-
-    def __repr__(self) -> str:
-        return "UNAVAILABLE"
-
-
-UNAVAILABLE: Final = _Unavailable()
-
-Value: TypeAlias = "bytes | _Unavailable | None"
-"""The text of a value, as its type prints it."""
-
-Row: TypeAlias = "tuple[Value, ...]"
 
 
 class BadMessage(ValueError):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
-from potok.sources.cdc.postgres.chunks import Chunk, Visible, without
-from potok.sources.cdc.postgres.pgoutput import UNAVAILABLE, Row, Value
+from potok.sources.cdc.changes import UNAVAILABLE, Change, Row, Value
+from potok.sources.cdc.chunks import Chunk, Visible, without
+from potok.sources.cdc.shape import Shape
 
 Key = tuple[Value, ...]
 
@@ -21,19 +23,29 @@ class Window:
     """What was streamed for one table since a chunk of it was requested."""
 
     table: str
-    changes: dict[Key, list[tuple[int, Row | None]]] = field(default_factory=dict)
+    changes: dict[Key, list[tuple[Any, Row | None]]] = field(default_factory=dict)
     """By key: the transaction, and the row after it, None for a deleted one."""
-    truncated_by: list[int] = field(default_factory=list)
+    truncated_by: list[Any] = field(default_factory=list)
 
-    def add(self, xid: int, key: Key, row: Row | None) -> None:
-        self.changes.setdefault(key, []).append((xid, row))
+    def add(self, transaction: Any, key: Key, row: Row | None) -> None:
+        self.changes.setdefault(key, []).append((transaction, row))
+
+    def note(self, transaction: Any, shape: Shape, change: Change) -> None:
+        """Note which row a change leaves under which key."""
+        key = None if change.after is None else shape.key_of(change.after)
+        if change.before is not None:
+            old = shape.key_of(change.before)
+            if old != key:
+                self.add(transaction, old, None)
+        if key is not None:
+            self.add(transaction, key, change.after)
 
     def merge(self, chunk: Chunk) -> Chunk:
         """Return the chunk without the rows that newer changes, streamed before it, have replaced.
 
         A change that left out a TOASTed value has not replaced the whole row: its rest is in the chunk.
         """
-        if any(not chunk.visible.sees(xid) for xid in self.truncated_by):
+        if any(not chunk.visible.sees(each) for each in self.truncated_by):
             return replace(chunk, columns=[column.slice(0, 0) for column in chunk.columns])
         last = {key: _last(entries, chunk.visible) for key, entries in self.changes.items()}
         newer = {key: row for key, row in last.items() if row is not None}
@@ -58,11 +70,11 @@ class Window:
 DELETED: Row = ()
 
 
-def _last(entries: list[tuple[int, Row | None]], visible: Visible) -> Row | None:
+def _last(entries: list[tuple[Any, Row | None]], visible: Visible) -> Row | None:
     """Return the row after all changes that a chunk has not seen; None if it has seen all."""
     found: Row | None = None
-    for xid, row in entries:
-        if visible.sees(xid):
+    for transaction, row in entries:
+        if visible.sees(transaction):
             continue
         if row is None:
             found = DELETED

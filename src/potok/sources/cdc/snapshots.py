@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from potok.log.failpoint import failpoint
+from potok.sources.cdc.chunks import Chunk, ChunkReader, ChunkRequest, ChunkSource
 from potok.sources.cdc.envelope import Envelopes, snapshot_records
 from potok.sources.cdc.landing import CapturePosition, Output, TableProgress
-from potok.sources.cdc.postgres.chunks import ChunkReader, ChunkRequest
-from potok.sources.cdc.postgres.server import Server
-from potok.sources.cdc.postgres.transactions import Transactions
-from potok.sources.cdc.postgres.window import TryAgain
+from potok.sources.cdc.pending import Pending
 from potok.sources.cdc.progress import Progress, SnapshotStatus
+from potok.sources.cdc.window import TryAgain
 from potok.topology.capture import Capture
+
+
+class Transactions(Protocol):
+    """The transactions of one stream, as they are read."""
+
+    pending: Pending
+
+    @property
+    def seen(self) -> int:
+        """How many have ended."""
+        ...
+
+    def position(self, before: CapturePosition) -> CapturePosition:
+        """Return the position behind everything that was read."""
+        ...
+
+    def ended_before(self, visible: Any, seen: int) -> bool:
+        """Whether a transaction that a chunk has not seen was among the first `seen`, which no window has noted."""
+        ...
 
 
 class Merged(NamedTuple):
@@ -29,16 +48,22 @@ class Snapshots:
     """Which table is read at present, and which chunk is under way."""
 
     def __init__(
-        self, capture: Capture, server: Server, envelopes: Envelopes, position: CapturePosition, progress: Progress
+        self,
+        capture: Capture,
+        source: Callable[[], ChunkSource],
+        totals: Mapping[str, int],
+        envelopes: Envelopes,
+        position: CapturePosition,
+        progress: Progress,
     ) -> None:
-        self._capture, self._server, self._envelopes, self._progress = capture, server, envelopes, progress
+        self._capture, self._source, self._totals = capture, source, totals
+        self._envelopes, self._progress = envelopes, progress
         self._session = uuid.uuid4().hex
         self._reader: ChunkReader | None = None
         self._request: ChunkRequest | None = None
         self._number = self._seen_at_request = 0
         self._tables = {name: each for name, each in position.tables.items() if not each.done}
-        self._totals = {name: server.estimated_rows(name) for name in self._tables}
-        self.is_ready = False
+        self._announced = False
         for name, each in position.tables.items():
             self._report(name, each)
 
@@ -53,38 +78,47 @@ class Snapshots:
         if table is None:
             return
         if self._reader is None:
-            self._reader = ChunkReader(self._capture)
+            self._reader = ChunkReader(self._capture.name, self._source())
         self._number += 1
         self._seen_at_request = transactions.seen
-        transactions.open_window(table)
+        transactions.pending.open_window(table)
+        self._announced = False
         self._request = ChunkRequest(f"{self._session}:{self._number}", table, self._tables[table].after)
         failpoint("cdc.chunk.requested")
         self._reader.request(self._request)
 
+    @property
+    def chunk(self) -> Chunk | None:
+        """The chunk that was read and has not landed."""
+        return self._reader and self._reader.chunk
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether the stream has reached the message behind the chunk."""
+        return self._announced
+
     def reached(self, identifier: str) -> None:
         """Note that the stream has reached the message behind a chunk; those of earlier sessions mean nothing."""
-        self.is_ready = self._request is not None and self._request.id == identifier
+        self._announced = self._request is not None and self._request.id == identifier
 
     def merge(self, transactions: Transactions, position: CapturePosition) -> Merged | None:
         """Return the rows of the chunk that are still current; None if it has to be read again."""
-        self.is_ready = False
         assert self._reader is not None
         assert self._reader.chunk is not None
         chunk, table = self._reader.chunk, self.table
         assert table is not None
-        window = transactions.windows[table]
-        transactions.close_window(table)
-        # A transaction is in the stream a moment before others see it. Its changes may have been streamed before the
-        # window was opened.
-        if any(transactions.was_streamed_before(xid, self._seen_at_request) for xid in chunk.visible.running):
+        self._announced, self._reader.chunk = False, None
+        window = transactions.pending.close_window(table)
+        # A transaction may be in the stream a moment before others see it, so before the window was opened.
+        if transactions.ended_before(chunk.visible, self._seen_at_request):
             return None
         try:
             merged = window.merge(chunk)
         except TryAgain:
             return None
-        transactions.note_columns(chunk.shape)
-        lsn = transactions.position(position).stream["lsn"]
-        records = snapshot_records(self._envelopes, merged.shape, merged.columns, lsn, chunk.read_ms)
+        transactions.pending.note_first_columns(chunk.shape)
+        stream = transactions.position(position).stream
+        records = snapshot_records(self._envelopes, merged.shape, merged.columns, stream, chunk.read_ms)
         before = transactions.position(position).tables[table]
         after = before.after if chunk.after is None else chunk.after
         progress = replace(before, after=after, rows=before.rows + chunk.rows, done=chunk.last)

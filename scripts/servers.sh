@@ -8,6 +8,7 @@ has_postgres() { has postgres || ls /usr/lib/postgresql/*/bin/postgres >/dev/nul
 
 has_rabbitmq() { has rabbitmq-server || ls /usr/lib/rabbitmq/lib/*/sbin/rabbitmq-server >/dev/null 2>&1; }
 has_mosquitto() { has mosquitto || [ -x /usr/sbin/mosquitto ]; }
+has_mariadb() { has mariadbd || [ -x /usr/sbin/mariadbd ]; }
 
 missing=
 has redis-server || missing="$missing redis-server"
@@ -15,6 +16,7 @@ has_postgres || missing="$missing postgresql"
 has_rabbitmq || missing="$missing rabbitmq-server"
 has_mosquitto || missing="$missing mosquitto"
 has promtool || missing="$missing prometheus"
+has_mariadb || missing="$missing mariadb-server"
 if [ -z "$missing" ]; then
   exit 0
 fi
@@ -39,7 +41,7 @@ DEBIAN_FRONTEND=noninteractive $as_root apt-get -o DPkg::Lock::Timeout=300 insta
 
 # The packages enable services for the whole system; the tests need the programs alone.
 if has systemctl; then
-  for service in rabbitmq-server mosquitto prometheus; do
+  for service in rabbitmq-server mosquitto prometheus mariadb; do
     case "$missing" in
       *" $service"*) $as_root systemctl disable --now "$service" >/dev/null 2>&1 || : ;;
     esac

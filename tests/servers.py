@@ -63,6 +63,13 @@ def promtool() -> str:
     return _found("promtool", ())
 
 
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariadbServer]:
+    """A real MariaDB whose changes can be captured. All tests share it: use a database of your own."""
+    with mariadb_server() as server:
+        yield server
+
+
 @contextmanager
 def redis_server() -> Iterator[str]:
     program = _found("redis-server", ())
@@ -103,6 +110,31 @@ def postgres_server(*settings: str) -> Iterator[PostgresServer]:
         words = [program, "-D", str(data), "-p", str(port), "-c", "listen_addresses=127.0.0.1"]
         words += ["-k", str(directory), "-c", "fsync=off"]
         server = PostgresServer([*words, *(f"-c{setting}" for setting in settings)], directory, port)
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@contextmanager
+def mariadb_server(*settings: str) -> Iterator[MariadbServer]:
+    """A MariaDB that logs whole rows, unless its settings say something else."""
+    install, program = _found("mariadb-install-db", ()), _found("mariadbd", [Path("/usr/sbin")])
+    with _directory() as directory:
+        port, data = _free_port(), directory / "data"
+        made = [install, "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal"]
+        quick = ["--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=2", "--innodb-doublewrite=0"]
+        made += ["--skip-test-db", *quick]
+        # The directory for temporary files is that of the user who runs the tests.
+        own = {"TMPDIR": str(directory)}
+        environment = {**os.environ, **own}
+        subprocess.run(made, check=True, capture_output=True, cwd=directory, env=environment, **_unprivileged())
+        words = [program, "--no-defaults", f"--datadir={data}", f"--port={port}", "--bind-address=127.0.0.1", *quick]
+        words += [f"--socket={directory / 'socket'}", f"--pid-file={directory / 'pid'}", "--skip-name-resolve"]
+        logged = ["--server-id=7", "--log-bin=changes", "--binlog-format=ROW", "--binlog-row-metadata=FULL"]
+        words += [*logged, *(f"--{setting}" for setting in settings)]
+        server = MariadbServer(words, directory, port, own)
         server.start()
         try:
             yield server
@@ -254,6 +286,29 @@ class PostgresServer(Server):
     def start(self) -> None:
         super().start()
         _wait_for_postgres(self.url)
+
+
+class MariadbServer(Server):
+    @property
+    def url(self) -> str:
+        return f"mysql://root@127.0.0.1:{self._port}"
+
+    def url_of(self, database: str) -> str:
+        return f"{self.url}/{database}"
+
+    def connect(self, database: str | None = None) -> Any:
+        import pymysql
+
+        return pymysql.connect(host="127.0.0.1", port=self._port, user="root", database=database, autocommit=True)
+
+    def create_database(self, name: str) -> str:
+        """Create an empty database, and return its URL."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE `{name}`")
+        return self.url_of(name)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
+        super().stop(number)
 
 
 class RabbitServer(Server):

@@ -17,7 +17,7 @@ from potok.settings import Settings
 from tests.faults.drive import wait_until
 from tests.faults.proxy import HOST, Proxy
 from tests.faults.row import NotHere
-from tests.servers import PostgresServer, postgres_server, redis_server
+from tests.servers import MariadbServer, PostgresServer, mariadb_server, postgres_server, redis_server
 
 START_S = 120.0
 
@@ -55,6 +55,8 @@ class Servers:
         self._kafka: Kafka | None = None
         self._redis = ""
         self._postgres: PostgresServer | None = None
+        self._logical: PostgresServer | None = None
+        self._mariadb: MariadbServer | None = None
 
     def kafka(self) -> Kafka:
         if self._kafka is None:
@@ -82,6 +84,23 @@ class Servers:
             except pytest.skip.Exception as error:
                 raise NotHere(str(error)) from error
         return self._postgres
+
+    def logical_postgres(self) -> PostgresServer:
+        """A PostgreSQL whose changes can be captured."""
+        if self._logical is None:
+            try:
+                self._logical = self._stack.enter_context(postgres_server("wal_level=logical"))
+            except pytest.skip.Exception as error:
+                raise NotHere(str(error)) from error
+        return self._logical
+
+    def mariadb(self) -> MariadbServer:
+        if self._mariadb is None:
+            try:
+                self._mariadb = self._stack.enter_context(mariadb_server("innodb-buffer-pool-size=512M"))
+            except pytest.skip.Exception as error:
+                raise NotHere(str(error)) from error
+        return self._mariadb
 
     def close(self) -> None:
         self._stack.close()

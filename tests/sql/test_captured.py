@@ -45,6 +45,20 @@ def test_the_catalog_names_its_captures() -> None:
         assert (capture.name, capture.tables) == ("shop", ("public.users", "sales.orders"))
 
 
+def test_tables_of_mysql_name_their_database() -> None:
+    create = CREATE.replace("'postgres'", "'mysql'")
+    with pytest.raises(Refused, match="SOURCE_TABLE needs its database") as found:
+        TestDriver(sql=create)
+    assert found.value.hint == "write SOURCE_TABLE = 'database.users'"
+    with TestDriver(sql=create.replace("'shop')", "'shop', SOURCE_TABLE = 'shop.users')")) as driver:
+        sources = driver.database.catalog.sources.values()
+        (capture,) = captures_of(sources, {"SHOP_URL": "mysql://reader@db/shop"})
+        assert (capture.kind, capture.topic("users"), capture.times) == ("mysql", "shop.shop.users", "micros")
+        driver.send("shop.shop.users", event("r", {"id": 1, "name": "Ann", "balance": "BM4="}), {"id": 1}, timestamp=1)
+        driver.run()
+        assert driver.query("SELECT * FROM users WHERE id = 1;")[0]["NAME"] == "Ann"
+
+
 def test_topics_of_debezium_are_read_by_format() -> None:
     script = (
         "CREATE SOURCE TABLE users (id INT PRIMARY KEY, name VARCHAR) "

@@ -15,7 +15,7 @@ from potok.dsl.table import Table
 from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.records.schemas.schema import Field, Schema
-from potok.topology.capture import Capture, Decimals, SnapshotMode
+from potok.topology.capture import Capture, Decimals, SnapshotMode, Times
 from potok.topology.nodes import Serde, StreamSource, TableSource
 
 
@@ -28,6 +28,7 @@ class CaptureOptions(TypedDict, total=False):
     partitions: int
     with_schema: bool
     decimals: Decimals
+    times: Times
     tombstones: bool
     heartbeat: Duration
     slot: str
@@ -112,7 +113,9 @@ def _envelope(row: Schema) -> Schema:
 def capture_database(graph: GraphBuilder, url: str, tables: Sequence[str], options: CaptureOptions) -> CaptureHandle:
     at = calling_location()
     try:
-        capture = Capture(url=url, tables=tuple(tables), **options)
+        # A column says its unit in the schema of the database alone, and tables are declared without it.
+        given: CaptureOptions = {"times": "micros", **options}
+        capture = Capture(url=url, tables=tuple(tables), **given)
     except TypeError as error:
         hint = "see docs/cdc.md for the options"
         raise TopologyError(f"cdc() got an option that it does not have: {error}", hint=hint, at=at) from error

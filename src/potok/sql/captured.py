@@ -12,7 +12,9 @@ from potok.sql.syntax import ast
 from potok.sql.with_clause import Options
 from potok.topology.capture import Capture
 
-CONNECTORS = ("postgres",)
+CONNECTORS = {"postgres": "postgresql", "mysql": "mysql", "mariadb": "mysql"}
+"""The connectors, and the scheme of their URLs."""
+
 _ENVIRONMENT = "env:"
 _EXCLUDED = ("KAFKA_TOPIC", "FORMAT", "KEY_FORMAT", "VALUE_FORMAT", "CLEANUP_POLICY", "RETENTION_MS", "WINDOW_TYPE")
 
@@ -41,9 +43,12 @@ def captured_table(options: Options, statement: ast.CreateSource) -> CapturedTab
         hint = "name it: CAPTURE = 'shop'; its topics begin with that, and tables of one database share it"
         raise Refused("CAPTURE is missing", hint=hint, location=options.at("CONNECTOR"))
     table = options.text("SOURCE_TABLE") or statement.name.lower()
+    if connector != "postgres" and "." not in table:
+        hint = f"write SOURCE_TABLE = 'database.{table}'"
+        raise Refused("SOURCE_TABLE needs its database", hint=hint, location=options.at("SOURCE_TABLE", "CONNECTOR"))
     try:
         # The database is known where the capture runs; everything else is checked here.
-        capture = Capture(url="postgresql://host/database", name=name, tables=(table,))
+        capture = Capture(url=f"{CONNECTORS[connector]}://host/database", name=name, tables=(table,))
     except TopologyError as error:
         raise Refused(error.message, hint=error.hint, location=options.at("CAPTURE", "SOURCE_TABLE")) from error
     return CapturedTable(url.removeprefix(_ENVIRONMENT), name, capture.tables[0], capture.topic(table))
@@ -69,7 +74,7 @@ def captures_of(sources: Iterable[Source], urls: dict[str, str]) -> list[Capture
         if variable not in urls:
             hint = f"export {variable}=postgresql://user@host/shop"
             raise TopologyError(f'capture "{name}" needs the environment variable {variable}', hint=hint)
-        made.append(Capture(url=urls[variable], name=name, tables=_sorted(captured)))
+        made.append(Capture(url=urls[variable], name=name, tables=_sorted(captured), times="micros"))
     return made
 
 

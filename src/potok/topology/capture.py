@@ -13,6 +13,7 @@ from potok.redact import split_url
 
 SnapshotMode = Literal["initial", "never"]
 Decimals = Literal["precise", "string", "double"]
+Times = Literal["adaptive", "micros"]
 
 _NAME = re.compile(r"[a-z0-9_]{1,50}")
 _SCHEMES = {"postgresql": "postgres", "postgres": "postgres", "mysql": "mysql", "mariadb": "mysql"}
@@ -45,6 +46,12 @@ class Capture:
     )
     decimals: Decimals = _option(
         "How decimal numbers are written: `precise` (Connect's Decimal), `string` or `double`.", default="precise"
+    )
+    times: Times = _option(
+        "The unit of times without a zone: `adaptive` takes milliseconds up to a precision of 3, as Debezium does by "
+        "default, and `micros` always takes microseconds. Tables of `builder.cdc` and of SQL need `micros`, which is "
+        "their default.",
+        default="adaptive",
     )
     tombstones: bool = _option("Whether a delete is followed by a record without a value.", default=True)
     heartbeat: Duration = _option(
@@ -84,7 +91,7 @@ class Capture:
     def _check(self) -> None:
         if not self.tables:
             raise TopologyError(f'capture "{self.name}" has no tables', hint='write tables=["users"]')
-        for each, kinds in (("snapshot", SnapshotMode), ("decimals", Decimals)):
+        for each, kinds in (("snapshot", SnapshotMode), ("decimals", Decimals), ("times", Times)):
             if getattr(self, each) not in get_args(kinds):
                 hint = f"use one of {', '.join(get_args(kinds))}"
                 raise TopologyError(f"there is no {each} {getattr(self, each)!r}", hint=hint)

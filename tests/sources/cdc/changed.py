@@ -13,7 +13,7 @@ import psycopg
 from potok.log.broker import Broker
 from potok.sources.cdc.runner import CaptureRunner
 from potok.topology.capture import Capture
-from servers import PostgresServer
+from servers import MariadbServer, PostgresServer
 
 PATIENCE_S = 30.0
 _numbers = itertools.count()
@@ -41,9 +41,56 @@ class Database:
         wait_for(lambda: self.run(f"SELECT count(*) {mine} AND active") == [(0,)])
         self.run(f"SELECT pg_drop_replication_slot(slot_name) {mine}")
 
+    def topic(self, table: str = "users") -> str:
+        return f"{self.name}.public.{table}"
+
+    def selected(self, table: str) -> dict[bytes, dict[str, Any]]:
+        """Return the rows of a table by their key, as a topic has them."""
+        return {
+            orjson.dumps({"id": row["id"]}): row
+            for (row,) in self.run(f"SELECT to_jsonb(t) FROM {table} t ORDER BY id")
+        }
+
+    def reconnect(self) -> None:
+        self.connection.close()
+        self.connection = psycopg.connect(self.url, autocommit=True)
+
     def close(self) -> None:
         """Drop what slots there are: the server is shared, and its slots are counted."""
         self.drop_slots()
+        self.connection.close()
+
+
+class MysqlDatabase:
+    """The same in MariaDB."""
+
+    def __init__(self, server: MariadbServer) -> None:
+        self.name, self._server = f"shop{next(_numbers)}", server
+        self.url = server.create_database(self.name)
+        self.connection = server.connect(self.name)
+
+    def run(self, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(statement, values)
+            return list(cursor.fetchall())
+
+    def capture(self, *tables: str, **options: Any) -> Capture:
+        return Capture(url=self.url, tables=tables or ("users",), **options)
+
+    def topic(self, table: str = "users") -> str:
+        return f"{self.name}.{self.name}.{table}"
+
+    def selected(self, table: str) -> dict[bytes, dict[str, Any]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {table}")
+            names = [column[0] for column in cursor.description]
+            found = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        return {orjson.dumps({"id": row["id"]}): row for row in found}
+
+    def reconnect(self) -> None:
+        self.connection = self._server.connect(self.name)
+
+    def close(self) -> None:
         self.connection.close()
 
 
@@ -91,15 +138,13 @@ def snapshot_landed(runner: CaptureRunner) -> None:
     wait_for(lambda: runner.status().snapshot_done, runner)
 
 
-def equals_select(runner: CaptureRunner | None, broker: Broker, database: Database, table: str = "users") -> None:
+def equals_select(
+    runner: CaptureRunner | None, broker: Broker, database: Database | MysqlDatabase, table: str = "users"
+) -> None:
     """Wait until the topic says what the table has."""
-    topic = f"{database.name}.public.{table}"
+    topic = database.topic(table)
 
     def same() -> bool:
-        wanted = {
-            orjson.dumps({"id": row["id"]}): row
-            for (row,) in database.run(f"SELECT to_jsonb(t) FROM {table} t ORDER BY id")
-        }
-        return broker.has_topic(topic) and rows(broker, topic) == wanted
+        return broker.has_topic(topic) and rows(broker, topic) == database.selected(table)
 
     wait_for(same, runner)

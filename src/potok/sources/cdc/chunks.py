@@ -91,7 +91,7 @@ class ChunkReader:
             self._source.close()
 
 
-def columns_of(data: pa.Buffer, count: int) -> list[pa.Array]:
+def columns_of(data: pa.Buffer, count: int, quote: str = '"') -> list[pa.Array]:
     """Return rows of CSV as columns of text. Only NULL is without quotes and empty."""
     names = [str(index) for index in range(count)]
     if not data.size:
@@ -100,7 +100,7 @@ def columns_of(data: pa.Buffer, count: int) -> list[pa.Array]:
         pa.BufferReader(data),
         # A row must not be longer than a block.
         csv.ReadOptions(column_names=names, block_size=max(_LEAST_BLOCK, data.size + 1), use_threads=False),
-        csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        csv.ParseOptions(quote_char=quote, newlines_in_values=True, ignore_empty_lines=False),
         csv.ConvertOptions(
             column_types=dict.fromkeys(names, pa.string()),
             strings_can_be_null=True,

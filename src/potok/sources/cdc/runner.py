@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -17,6 +17,7 @@ from potok.retry_policy import Retry, brief_calls
 from potok.sources.cdc.errors import CaptureStopped
 from potok.sources.cdc.landing import Landing
 from potok.sources.cdc.progress import CaptureStatus, Progress
+from potok.sources.cdc.shape import Shape
 from potok.topology.capture import Capture
 from potok.topology.graph import Topology
 
@@ -107,36 +108,58 @@ class CaptureRunner:
 
 
 def open_session(capture: Capture, broker: Broker, landing: Landing, progress: Progress) -> Session:
+    if capture.kind == "mysql":
+        from potok.sources.cdc.mysql.session import MysqlSession
+
+        return MysqlSession(capture, broker, landing, progress)
     from potok.sources.cdc.postgres.session import PostgresSession
 
     return PostgresSession(capture, broker, landing, progress)
 
 
-def check_database(capture: Capture) -> None:
-    """Raise unless the database can be captured, with the statements to run there."""
+class Database(Protocol):
+    """The statements of a capture on its database."""
+
+    def check(self) -> None: ...
+
+    def shape(self, table: str) -> Shape: ...
+
+    def close(self) -> None: ...
+
+
+def open_database(capture: Capture) -> Database:
+    if capture.kind == "mysql":
+        from potok.sources.cdc.mysql.server import Server as MysqlServer
+
+        return MysqlServer(capture)
     from potok.sources.cdc.postgres.server import Server
 
-    server = Server(capture)
-    try:
+    return Server(capture)
+
+
+def check_database(capture: Capture) -> None:
+    """Raise unless the database can be captured, with the statements to run there."""
+    with closing(open_database(capture)) as server:
         server.check()
         for table in capture.tables:
             server.shape(table)
-    finally:
-        server.close()
 
 
 def remove(capture: Capture, broker: Broker, *, drop: bool) -> None:
     """Forget the position of a capture, so that its next start takes a new snapshot; or remove it from the database."""
+    landing = Landing(broker, capture.name)
+    if capture.kind == "mysql":
+        # The server keeps nothing for a capture.
+        landing.load()
+        landing.delete()
+        return
     from potok.sources.cdc.postgres.server import Server
     from potok.sources.cdc.postgres.start import reset
 
-    server = Server(capture)
-    try:
-        reset(capture, server, Landing(broker, capture.name))
+    with closing(Server(capture)) as server:
+        reset(capture, server, landing)
         if drop:
             server.drop()
-    finally:
-        server.close()
 
 
 @contextmanager

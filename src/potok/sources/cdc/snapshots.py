@@ -90,7 +90,7 @@ class Snapshots:
     @property
     def chunk(self) -> Chunk | None:
         """The chunk that was read and has not landed."""
-        return self._reader and self._reader.chunk
+        return None if self._reader is None else self._reader.chunk
 
     @property
     def is_announced(self) -> bool:

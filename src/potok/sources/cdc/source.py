@@ -15,6 +15,8 @@ from potok.sources.cdc.shape import Shape
 class Source(Protocol):
     """Writes the field `source` for one kind of database."""
 
+    def __hash__(self) -> int: ...
+
     @property
     def connector(self) -> str: ...
 

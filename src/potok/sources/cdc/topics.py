@@ -66,7 +66,7 @@ class Topics:
         value = {
             "source": source,
             "ts_ms": now,
-            "schemaName": shape.schema,
+            **self._names(shape),
             "ddl": statement,
             "changes": [] if before is None else differences(before, shape.described()),
             "tableChanges": [
@@ -81,6 +81,11 @@ class Topics:
             ],
         }
         return Output(self._capture.name, _record(shape.name.encode(), orjson.dumps(value), now), 0)
+
+    def _names(self, shape: Shape) -> dict[str, str | None]:
+        if self._capture.kind == "mysql":
+            return {"databaseName": shape.schema, "schemaName": None}
+        return {"schemaName": shape.schema}
 
 
 def _record(key: bytes, value: bytes, at_ms: int) -> pa.RecordBatch:

@@ -12,7 +12,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sources.cdc.errors import CaptureStopped, ChangesLost, NotReady
 from potok.sources.cdc.landing import captures
 from potok.sources.cdc.runner import CaptureRunner, check_database, remove
-from servers import PostgresServer, postgres_server
+from servers import postgres_server
 from tests.sources.cdc.changed import Database, equals_select, events, records, rows, snapshot_landed, wait_for
 
 
@@ -268,21 +268,9 @@ def test_a_capture_waits_for_a_server_that_restarts(tmp_path: Path, broker: Embe
         users(database, 5)
         with CaptureRunner(database.capture(), broker) as runner:
             snapshot_landed(runner)
-            restart(server)
-            database = reconnected(database)
+            server.stop()
+            server.start()
+            database.reconnect()
             database.run("INSERT INTO users VALUES (6, 'after')")
             equals_select(runner, broker, database)
         database.connection.close()
-
-
-def restart(server: PostgresServer) -> None:
-    server.stop()
-    server.start()
-
-
-def reconnected(database: Database) -> Database:
-    import psycopg
-
-    database.connection.close()
-    database.connection = psycopg.connect(database.url, autocommit=True)
-    return database

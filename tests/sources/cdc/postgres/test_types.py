@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.sources.cdc.postgres.texts import array_items, date_days, interval_us, signed_bytes, timestamp_us
-from potok.sources.cdc.postgres.types import NotANumber, PostgresType, kind_of
+from potok.sources.cdc.kinds import NotANumber, signed_bytes
+from potok.sources.cdc.postgres.texts import array_items, date_days, interval_us, timestamp_us
+from potok.sources.cdc.postgres.types import PostgresType, kind_of
 from potok.sources.cdc.runner import CaptureRunner
 from tests.sources.cdc.changed import Database, events, rows, snapshot_landed, wait_for
 

@@ -12,12 +12,14 @@ from potok.sources.cdc.postgres.server import column_of
 from potok.sources.cdc.postgres.types import PostgresType
 from potok.sources.cdc.shape import Shape
 from potok.sources.cdc.window import Window
+from potok.topology.capture import Capture
 
+CAPTURE = Capture(url="postgresql://host/shop", tables=("users",))
 SHAPE = Shape(
     "public",
     "users",
     tuple(
-        column_of(name, PostgresType(0, -1, type_), "precise", key=name == "id")
+        column_of(name, PostgresType(0, -1, type_), CAPTURE, key=name == "id")
         for name, type_ in (("id", "int4"), ("name", "text"), ("note", "text"))
     ),
 )

@@ -15,7 +15,7 @@ from psycopg2 import sql
 from potok.errors import PotokError
 from potok.redact import redact, redact_url
 from potok.sources.cdc.errors import CaptureStopped, NotReady
-from potok.sources.cdc.postgres.types import Decimals, PostgresType, kind_of, spelled
+from potok.sources.cdc.postgres.types import PostgresType, kind_of, spelled
 from potok.sources.cdc.shape import Column, Shape
 from potok.topology.capture import Capture
 
@@ -239,7 +239,7 @@ class Server:
             [quoted(table)],
         )
         columns = [
-            column_of(column, PostgresType(oid, modifier, type_name), self.capture.decimals, key=column in keys)
+            column_of(column, PostgresType(oid, modifier, type_name), self.capture, key=column in keys)
             for column, oid, modifier, type_name in found
         ]
         return Shape(schema, name, tuple(columns))
@@ -274,8 +274,8 @@ class Server:
             raise DatabaseUnreachable(self.capture.url, str(error)) from None
 
 
-def column_of(name: str, type_: PostgresType, decimals: Decimals, *, key: bool) -> Column:
-    return Column(name, spelled(type_), kind_of(type_, decimals), key)
+def column_of(name: str, type_: PostgresType, capture: Capture, *, key: bool) -> Column:
+    return Column(name, spelled(type_), kind_of(type_, capture.decimals, capture.times), key)
 
 
 def quoted(table: str) -> str:

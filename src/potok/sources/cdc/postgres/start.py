@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from potok.log.failpoint import failpoint
 from potok.sources.cdc.errors import CaptureStopped, ChangesLost
-from potok.sources.cdc.landing import CapturePosition, Landing, TableProgress
+from potok.sources.cdc.landing import CapturePosition, Landing
 from potok.sources.cdc.postgres.server import Identity, Server
+from potok.sources.cdc.start import check_topics, with_tables
 from potok.sources.cdc.topics import Topics
 from potok.topology.capture import Capture
 
@@ -20,7 +21,7 @@ def start(capture: Capture, server: Server, identity: Identity, landing: Landing
     else:
         _check(capture, server, identity, position, topics)
     topics.create()
-    return _with_tables(capture, position, landing, topics)
+    return with_tables(capture, position, landing, topics)
 
 
 def _begin(
@@ -65,24 +66,7 @@ def _check(capture: Capture, server: Server, identity: Identity, position: Captu
         )
     if slot.confirmed > position.stream["lsn"]:
         raise ChangesLost(capture.name, f'the replication slot "{capture.slot}" was created again, or read by others')
-    for table in position.tables:
-        if table in capture.tables and not topics.exists(table):
-            raise ChangesLost(capture.name, f'topic "{capture.topic(table)}" does not exist any more')
-
-
-def _with_tables(capture: Capture, position: CapturePosition, landing: Landing, topics: Topics) -> CapturePosition:
-    """Add tables that are captured from here on, and forget those that are not any more."""
-    kept = {table: progress for table, progress in position.tables.items() if table in capture.tables}
-    added = [table for table in capture.tables if table not in kept]
-    if not added and len(kept) == len(position.tables):
-        return position
-    outputs = []
-    for table in added:
-        kept[table] = TableProgress(done=capture.snapshot == "never")
-        if not kept[table].done:
-            # Rows of an earlier capture may not exist any more, and the snapshot would not say so.
-            outputs += topics.deletions(table)
-    return landing.land(outputs, CapturePosition(position.server, position.stream, kept, position.batch))
+    check_topics(capture, position, topics)
 
 
 def reset(capture: Capture, server: Server, landing: Landing) -> None:

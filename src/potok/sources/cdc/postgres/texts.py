@@ -80,18 +80,6 @@ def interval_us(text: str) -> int:
     return total
 
 
-def decimal_parts(text: str) -> tuple[int, int]:
-    """Return the digits of a decimal number as a whole number, and how many of them follow the point."""
-    whole, _, fraction = text.partition(".")
-    return int(whole + fraction), len(fraction)
-
-
-def signed_bytes(number: int) -> bytes:
-    """Return a whole number in two's complement, big-endian, in as few bytes as possible, as Java's BigInteger does."""
-    bits_ = number.bit_length() if number >= 0 else (number + 1).bit_length()
-    return number.to_bytes(bits_ // 8 + 1, "big", signed=True)
-
-
 def bytes_of_hex(text: str) -> bytes:
     """Return the bytes of `\\x0a1b`."""
     if not text.startswith("\\x"):

@@ -152,7 +152,7 @@ class Transactions:
             column_of(
                 each.name,
                 PostgresType(each.type_oid, each.modifier, self._type_name(each.type_oid)),
-                self._capture.decimals,
+                self._capture,
                 key=each.name in keys,
             )
             for each in relation.columns

@@ -5,31 +5,41 @@ from __future__ import annotations
 import functools
 from base64 import b64encode
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sources.cdc.errors import CaptureStopped
-from potok.sources.cdc.json_columns import each, or_each, plain_quoted, quoted, unchanged
+from potok.sources.cdc.json_columns import each, or_each, plain_quoted, quoted
+from potok.sources.cdc.kinds import (
+    DOUBLE,
+    FLOAT,
+    INT16,
+    INT32,
+    INT64,
+    TEXT,
+    UNAVAILABLE_BYTES,
+    UUID,
+    days,
+    decimal_kind,
+    decimal_parts,
+    micros,
+    signed_bytes,
+)
 from potok.sources.cdc.postgres.texts import (
     array_items,
     bits,
     bytes_of_hex,
     date_days,
-    decimal_parts,
     interval_us,
-    signed_bytes,
     time_us,
     time_with_zone,
     timestamp_us,
     timestamp_with_zone,
 )
 from potok.sources.cdc.shape import UNAVAILABLE_TEXT, Kind, json_text
+from potok.topology.capture import Decimals, Times
 
-Decimals = Literal["precise", "string", "double"]
-
-_UNAVAILABLE_BYTES = f'"{b64encode(UNAVAILABLE_TEXT.encode()).decode()}"'
 _MILLIS = 3
 """The greatest precision of a time whose unit is milliseconds."""
 
@@ -43,27 +53,17 @@ class PostgresType(NamedTuple):
     """As in pg_type: `int4`, `_text` for an array of text."""
 
 
-class NotANumber(CaptureStopped):
-    """A numeric value without a representation as bytes."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(
-            f"the numeric value {text} has no precise form in Debezium's envelope",
-            hint='write decimals="string", which is able to carry it',
-        )
-
-
-def kind_of(type_: PostgresType, decimals: Decimals) -> Kind:
+def kind_of(type_: PostgresType, decimals: Decimals, times: Times = "adaptive") -> Kind:
     """Return how values of a type are written. Types without an entry are text, as PostgreSQL prints them."""
     if type_.name.startswith("_"):
-        return _array(type_, decimals)
+        return _array(type_, decimals, times)
     if type_.name == "numeric":
         return _numeric(type_.modifier, decimals)
-    if type_.name in ("timestamp", "time") and 0 <= type_.modifier <= _MILLIS:
+    if times == "adaptive" and type_.name in ("timestamp", "time") and 0 <= type_.modifier <= _MILLIS:
         return _TIMESTAMP_MILLIS if type_.name == "timestamp" else _TIME_MILLIS
     if (type_.name == "bit" and type_.modifier > 1) or type_.name == "varbit":
         return replace(_BITS, parameters=(("length", str(max(type_.modifier, 0) or 2**31 - 1)),))
-    return _KINDS.get(type_.name, _TEXT)
+    return _KINDS.get(type_.name, TEXT)
 
 
 def spelled(type_: PostgresType) -> str:
@@ -81,22 +81,9 @@ def spelled(type_: PostgresType) -> str:
     return name
 
 
-def _days(texts: pa.Array) -> pa.Array:
-    return pc.cast(pc.cast(texts, pa.date32()).view(pa.int32()), pa.string())
-
-
-def _micros(texts: pa.Array) -> pa.Array:
-    return pc.cast(pc.cast(texts, pa.timestamp("us")).view(pa.int64()), pa.string())
-
-
 def _clock_micros(texts: pa.Array) -> pa.Array:
     # Arrow does not read times of day, but the first day of its epoch.
-    return _micros(pc.binary_join_element_wise("1970-01-01 ", texts, ""))
-
-
-def _float(texts: pa.Array) -> pa.Array:
-    special = pc.is_in(texts, pa.array(["NaN", "Infinity", "-Infinity"]))
-    return pc.if_else(special, plain_quoted(texts), texts) if pc.any(special).as_py() else texts
+    return micros(pc.binary_join_element_wise("1970-01-01 ", texts, ""))
 
 
 def _boolean(texts: pa.Array) -> pa.Array:
@@ -124,34 +111,31 @@ def _bits(text: str) -> str:
     return f'"{b64encode(bits(text)).decode()}"'
 
 
-_TEXT = Kind("string", quoted)
-_INT32, _INT64 = Kind("int32", unchanged), Kind("int64", unchanged)
 _TIMESTAMP_MILLIS = Kind("int64", _millis, "io.debezium.time.Timestamp")
 _TIME_MILLIS = Kind("int32", each(lambda text: str(time_us(text) // 1000)), "io.debezium.time.Time")
-_BITS = Kind("bytes", each(_bits), "io.debezium.data.Bits", _UNAVAILABLE_BYTES)
-_BYTES = Kind("bytes", each(_bytes), None, _UNAVAILABLE_BYTES)
-_DOUBLE = Kind("double", _float)
+_BITS = Kind("bytes", each(_bits), "io.debezium.data.Bits", UNAVAILABLE_BYTES)
+_BYTES = Kind("bytes", each(_bytes), None, UNAVAILABLE_BYTES)
 
 _KINDS = {
     "bool": Kind("boolean", _boolean),
     "bit": Kind("boolean", each(lambda text: "true" if text == "1" else "false")),
-    "int2": Kind("int16", unchanged),
-    "int4": _INT32,
-    "int8": _INT64,
-    "oid": _INT64,
-    "float4": Kind("float", _float),
-    "float8": _DOUBLE,
+    "int2": INT16,
+    "int4": INT32,
+    "int8": INT64,
+    "oid": INT64,
+    "float4": FLOAT,
+    "float8": DOUBLE,
     "bytea": _BYTES,
-    "uuid": Kind("string", plain_quoted, "io.debezium.data.Uuid"),
+    "uuid": UUID,
     "json": Kind("string", quoted, "io.debezium.data.Json"),
     "jsonb": Kind("string", quoted, "io.debezium.data.Json"),
     "xml": Kind("string", quoted, "io.debezium.data.Xml"),
     "ltree": Kind("string", quoted, "io.debezium.data.Ltree"),
-    "date": Kind("int32", or_each(_days, lambda text: str(date_days(text))), "io.debezium.time.Date"),
+    "date": Kind("int32", or_each(days, lambda text: str(date_days(text))), "io.debezium.time.Date"),
     "time": Kind("int64", or_each(_clock_micros, lambda text: str(time_us(text))), "io.debezium.time.MicroTime"),
     "timestamp": Kind(
         "int64",
-        or_each(_micros, lambda text: str(timestamp_us(text))),
+        or_each(micros, lambda text: str(timestamp_us(text))),
         "io.debezium.time.MicroTimestamp",
     ),
     "timestamptz": Kind("string", _zoned, "io.debezium.time.ZonedTimestamp"),
@@ -169,52 +153,28 @@ def _precision(modifier: int) -> tuple[int, int]:
 
 @functools.cache
 def _numeric(modifier: int, decimals: Decimals) -> Kind:
-    if decimals == "double":
-        return _DOUBLE
-    if decimals == "string":
-        return Kind("string", plain_quoted)
-    if modifier < 0:
-        fields = [
-            {"type": "int32", "optional": False, "field": "scale"},
-            {"type": "bytes", "optional": False, "field": "value"},
-        ]
-        return Kind(
-            "struct",
-            each(_variable_decimal),
-            "io.debezium.data.VariableScaleDecimal",
-            f'{{"scale":0,"value":{_UNAVAILABLE_BYTES}}}',
-            details=(("fields", fields),),
-        )
-    precision, scale = _precision(modifier)
-
-    def render(text: str) -> str:
-        return f'"{_unscaled(text, scale)}"'
-
-    parameters = (("scale", str(scale)), ("connect.decimal.precision", str(precision)))
+    if modifier >= 0 or decimals != "precise":
+        return decimal_kind(*_precision(modifier), decimals)
+    fields = [
+        {"type": "int32", "optional": False, "field": "scale"},
+        {"type": "bytes", "optional": False, "field": "value"},
+    ]
     return Kind(
-        "bytes", each(render), "org.apache.kafka.connect.data.Decimal", _UNAVAILABLE_BYTES, parameters=parameters
+        "struct",
+        each(_variable_decimal),
+        "io.debezium.data.VariableScaleDecimal",
+        f'{{"scale":0,"value":{UNAVAILABLE_BYTES}}}',
+        details=(("fields", fields),),
     )
 
 
-def _unscaled(text: str, scale: int) -> str:
-    try:
-        number, found = decimal_parts(text)
-    except ValueError as error:
-        raise NotANumber(text) from error
-    number = number * 10 ** (scale - found) if scale >= found else number // 10 ** (found - scale)
-    return b64encode(signed_bytes(number)).decode()
-
-
 def _variable_decimal(text: str) -> str:
-    try:
-        number, scale = decimal_parts(text)
-    except ValueError as error:
-        raise NotANumber(text) from error
+    number, scale = decimal_parts(text)
     return f'{{"scale":{scale},"value":"{b64encode(signed_bytes(number)).decode()}"}}'
 
 
-def _array(type_: PostgresType, decimals: Decimals) -> Kind:
-    item = kind_of(PostgresType(0, type_.modifier, type_.name[1:]), decimals)
+def _array(type_: PostgresType, decimals: Decimals, times: Times) -> Kind:
+    item = kind_of(PostgresType(0, type_.modifier, type_.name[1:]), decimals, times)
 
     def written(items: list[object]) -> str:
         parts = []

@@ -1,0 +1,1 @@
+"""MariaDB and MySQL: the binary log, and snapshots in chunks."""

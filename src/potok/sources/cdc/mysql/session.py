@@ -1,0 +1,86 @@
+"""Follow the changes of a MariaDB or MySQL database, from one connection to its loss."""
+
+from __future__ import annotations
+
+import zlib
+from threading import Event
+
+from potok.log.broker import Broker
+from potok.sources.cdc.envelope import Envelopes
+from potok.sources.cdc.follower import Follower
+from potok.sources.cdc.landing import CapturePosition, Landing
+from potok.sources.cdc.mysql.binlog import Binlog, Logged
+from potok.sources.cdc.mysql.chunks import MysqlChunks
+from potok.sources.cdc.mysql.server import Server
+from potok.sources.cdc.mysql.source import MysqlSource
+from potok.sources.cdc.mysql.start import start
+from potok.sources.cdc.mysql.transactions import Transactions
+from potok.sources.cdc.pending import Pending
+from potok.sources.cdc.progress import Progress
+from potok.sources.cdc.snapshots import Snapshots
+from potok.sources.cdc.topics import Topics
+from potok.topology.capture import Capture
+
+_LOOK_S = 0.1
+
+
+class MysqlSession:
+    """One connection to the binary log, and what lands from it."""
+
+    def __init__(self, capture: Capture, broker: Broker, landing: Landing, progress: Progress) -> None:
+        self._capture, self._progress = capture, progress
+        self._server = Server(capture)
+        topics = Topics(broker, capture, self._server.kind)
+        position = start(capture, self._server, landing, topics)
+        envelopes = Envelopes(MysqlSource(capture.name, self._server.kind), capture.with_schema, capture.tombstones)
+        self._transactions = Transactions(
+            capture, self._server, Pending(capture, envelopes, topics, position), position
+        )
+        totals = {name: self._server.estimated_rows(name) for name, each in position.tables.items() if not each.done}
+        self._snapshots = Snapshots(capture, lambda: MysqlChunks(capture), totals, envelopes, position, progress)
+        self._follower = Follower(landing, self._transactions, self._snapshots, position, progress, self._stored)
+        stream = position.stream
+        self._log = Binlog(capture, stream["file"], stream["pos"], server_id_of(capture))
+
+    def run(self, stopping: Event) -> None:
+        """Follow the log until `stopping` is set or something fails."""
+        self._follower.begin()
+        self._log.start()
+        while not stopping.is_set():
+            for logged in self._log.take(_LOOK_S):
+                self._take(logged)
+                if stopping.is_set():
+                    break
+            else:
+                self._follower.idle()
+                self._land_chunk()
+        self._follower.land()
+
+    def close(self) -> None:
+        self._snapshots.close()
+        self._log.close()
+        self._server.close()
+
+    def _take(self, logged: Logged) -> None:
+        truncated = self._transactions.take(logged)
+        if truncated:
+            self._follower.land()
+            outputs = [output for table, _ in truncated for output in self._transactions.truncated(table, logged)]
+            self._transactions.end(logged)
+            self._follower.land_outputs(outputs)
+        elif self._transactions.pending.is_full:
+            self._follower.land()
+        self._land_chunk()
+
+    def _land_chunk(self) -> None:
+        chunk = self._snapshots.chunk
+        if chunk is not None and self._transactions.has_passed(chunk.visible.end):
+            self._follower.land_chunk()
+
+    def _stored(self, position: CapturePosition) -> None:
+        """Nothing keeps the log of the server until it was read: how long it stays is a setting of its own."""
+
+
+def server_id_of(capture: Capture) -> int:
+    """Return the id of a capture as a replica; two replicas with one id would end each other's connections."""
+    return capture.server_id or zlib.crc32(capture.name.encode()) | 1 << 30

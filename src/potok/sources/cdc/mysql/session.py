@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from threading import Event
 
@@ -11,6 +12,7 @@ from potok.sources.cdc.follower import Follower
 from potok.sources.cdc.landing import CapturePosition, Landing
 from potok.sources.cdc.mysql.binlog import Binlog, Logged
 from potok.sources.cdc.mysql.chunks import MysqlChunks
+from potok.sources.cdc.mysql.positions import number_of
 from potok.sources.cdc.mysql.server import Server
 from potok.sources.cdc.mysql.source import MysqlSource
 from potok.sources.cdc.mysql.start import start
@@ -22,6 +24,7 @@ from potok.sources.cdc.topics import Topics
 from potok.topology.capture import Capture
 
 _LOOK_S = 0.1
+_MEASURE_S = 5.0
 
 
 class MysqlSession:
@@ -39,6 +42,7 @@ class MysqlSession:
         totals = {name: self._server.estimated_rows(name) for name, each in position.tables.items() if not each.done}
         self._snapshots = Snapshots(capture, lambda: MysqlChunks(capture), totals, envelopes, position, progress)
         self._follower = Follower(landing, self._transactions, self._snapshots, position, progress, self._stored)
+        self._measured_at = 0.0
         stream = position.stream
         self._log = Binlog(capture, stream["file"], stream["pos"], server_id_of(capture))
 
@@ -53,6 +57,7 @@ class MysqlSession:
                     break
             else:
                 self._follower.idle()
+                self._measure()
                 self._land_chunk()
         self._follower.land()
 
@@ -78,7 +83,19 @@ class MysqlSession:
             self._follower.land_chunk()
 
     def _stored(self, position: CapturePosition) -> None:
-        """Nothing keeps the log of the server until it was read: how long it stays is a setting of its own."""
+        """The server keeps nothing for a capture: how long its log stays is a setting of its own."""
+        self._measure()
+
+    def _measure(self) -> None:
+        """Ask the server now and then how far its log is ahead."""
+        now = time.monotonic()
+        if now - self._measured_at < _MEASURE_S:
+            return
+        self._measured_at = now
+        stream = self._follower.position.stream
+        here = number_of(stream["file"])
+        ahead = sum(size for file, size in self._server.log_files().items() if number_of(file) >= here)
+        self._progress.update(lag_bytes=max(0, ahead - stream["pos"]))
 
 
 def server_id_of(capture: Capture) -> int:

@@ -46,6 +46,7 @@ class Need(NamedTuple):
     moved: bool = False
     gap_ms: int | None = None
     silence_ms: int | None = None
+    unless: tuple[str, ...] = ()
 
 
 Then = Callable[[int, Taken, Need], Iterator[Outcome]]
@@ -153,7 +154,8 @@ class Oracle:
                 if self.fits(one, index, taken) and not any(self.fits(other, index, taken) for other in unless):
                     return
             if self.fits(name, index, taken):
-                yield from then(index + 1, (*taken, (name, index)), Need(Gap.STRICT, moved=True))
+                if not any(self.fits(one, index, taken) for one in need.unless):
+                    yield from then(index + 1, (*taken, (name, index)), Need(Gap.STRICT, moved=True))
                 if need.gap is not Gap.ANY:
                     return
             elif need.gap is Gap.STRICT:
@@ -175,7 +177,7 @@ class Oracle:
     ) -> Iterator[Outcome]:
         def behind(number: int, at: int, taken: Taken, now: Need, begun: bool) -> Iterator[Outcome]:
             if number == len(parts):
-                yield from then(at, taken, now)
+                yield from then(at, taken, now._replace(moved=begun))
                 return
             gap, node = parts[number]
             if isinstance(node, Absent):
@@ -208,14 +210,19 @@ class Oracle:
     ) -> Iterator[Outcome]:
         inner = [*leading(tree.body), *ahead]
 
+        def out(at: int, taken: Taken, now: Need) -> Iterator[Outcome]:
+            return then(at, taken, now if now.moved else now._replace(unless=need.unless))
+
         def leave(at: int, taken: Taken, now: Need) -> Iterator[Outcome]:
-            if tree.loop is Loop.GREEDY and not self.preferred:
+            if tree.loop is Loop.GREEDY and not self.preferred and not 1 < tree.least == tree.most:
                 now = now._replace(stops=now.stops + tuple((name, tree.until) for name in leading(tree.body)))
-            return then(at, taken, now)
+            return out(at, taken, now)
 
         def again(count: int, at: int, taken: Taken, now: Need) -> Iterator[Outcome]:
-            entry = now if count == 0 else now._replace(gap=tree.gap, gap_ms=shorter(now.gap_ms, tree.gap_ms))
-            stops = tuple((name, ()) for name in tree.until)
+            entry = now._replace(gap=tree.gap, gap_ms=shorter(now.gap_ms, tree.gap_ms)) if now.moved else now
+            stops = tuple((name, ()) for name in tree.until if count)
+            if count == 0:
+                entry = entry._replace(unless=tree.until)
             if count >= tree.least and tree.loop is Loop.RELUCTANT and not self.preferred:
                 stops += tuple((name, ()) for name in ahead)
             entry = entry._replace(stops=entry.stops + stops, moved=False)
@@ -223,7 +230,7 @@ class Oracle:
             def on(next_at: int, next_taken: Taken, after: Need) -> Iterator[Outcome]:
                 if len(next_taken) == len(taken) and count >= tree.least:
                     return iter(())  # an empty repetition leads nowhere else
-                return loop(count + 1, next_at, next_taken, after)
+                return loop(count + 1, next_at, next_taken, after._replace(moved=now.moved or after.moved))
 
             return self.go(tree.body, at, taken, entry, inner, must, on)
 
@@ -231,13 +238,13 @@ class Oracle:
             if count < tree.least:
                 yield from again(count, at, taken, now)
             elif tree.most is not None and count >= tree.most:
-                yield from then(at, taken, now)
+                yield from out(at, taken, now)
             elif tree.loop is Loop.RELUCTANT and not self.preferred:
                 if must:
                     yield from again(count, at, taken, now)
                     yield from leave(at, taken, now)
                 else:
-                    yield from then(at, taken, now)
+                    yield from out(at, taken, now)
             else:
                 first, second = (leave, None) if tree.loop is Loop.RELUCTANT else (None, leave)
                 if first is not None:

@@ -36,7 +36,7 @@ def parts(draw: st.DrawFn, depth: int) -> Pattern:
 @st.composite
 def quantified(draw: st.DrawFn, made: Pattern) -> Pattern:
     kind = draw(st.sampled_from(["one"] * 4 + ["optional", "more", "times", "range"]))
-    if kind == "one" or type(made.tree).__name__ == "Repeat":
+    if kind == "one":
         return made
     between = draw(st.sampled_from([None, None, 2]))
     if kind == "optional":
@@ -49,8 +49,12 @@ def quantified(draw: st.DrawFn, made: Pattern) -> Pattern:
         made = made.times(2, within=between)
     else:
         made = made.times(draw(st.integers(0, 2)), draw(st.integers(2, 3)))
-    made = draw(st.sampled_from([Pattern.group, Pattern.greedy, Pattern.reluctant]))(made)
-    return draw(st.sampled_from([Pattern.group, Pattern.consecutive, Pattern.allow_combinations]))(made)
+    made = draw(st.sampled_from([_as_it_is, Pattern.greedy, Pattern.reluctant]))(made)
+    return draw(st.sampled_from([_as_it_is, Pattern.consecutive, Pattern.allow_combinations]))(made)
+
+
+def _as_it_is(made: Pattern) -> Pattern:
+    return made
 
 
 @st.composite

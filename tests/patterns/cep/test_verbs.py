@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from potok.patterns import cep
+from potok.patterns.cep import Pattern
 from tests.patterns.cep.matching import kind, matched, matches
 
 a, b, c = kind("a"), kind("b"), kind("c")
@@ -94,8 +95,34 @@ def test_until_ends_a_repetition() -> None:
     assert sorted(matches(pattern, "a c a b a")) == ["a1", "a1 a3", "a3", "a5"]
 
 
+def test_until_does_not_end_a_repetition_that_has_not_begun() -> None:
+    def ended(kinds: str) -> Pattern:
+        return kind(kinds, variable="x").one_or_more().until(lambda e: e["kind"] == "c")
+
+    assert sorted(matches(a.followed_by(ended("b")).within("1 min"), "a c b c b")) == ["a1 b3"]
+    assert matches(a.followed_by(ended("bc")).within("1 min"), "a d c b") == []
+    assert matches(a.followed_by_any(ended("bc")).within("1 min"), "a d c b") == ["a1 b4"]
+
+
+def test_an_exact_number_of_times_is_never_greedy() -> None:
+    pattern = kind("ab", variable="x").times(2).optional().greedy().followed_by(b)
+    assert matches(pattern, "c b c") == ["b2"]
+
+
 def test_a_group_is_repeated_as_a_whole() -> None:
     assert matches(cep.group(a.next(b)).times(2).consecutive(), "a b a b a") == ["a1 b2 a3 b4"]
+
+
+def test_a_group_of_a_repetition_is_repeated() -> None:
+    pairs = cep.group(a.times(2).consecutive()).times(2)
+    assert matches(pairs, "a a c a a") == ["a1 a2 a4 a5"]
+
+
+def test_what_follows_a_group_whose_last_part_is_missing_has_its_own_gap() -> None:
+    pattern = cep.group(a.followed_by(b.optional())).followed_by(c).within("10 ms")
+    assert matches(pattern, "a d c") == ["a1 c3"]
+    pattern = cep.group(a.followed_by(b.optional())).times(2).followed_by(c).within("10 ms")
+    assert matches(pattern, "a d a d c") == ["a1 a3 c5"]
 
 
 def test_alternatives_and_permutations() -> None:

@@ -217,7 +217,7 @@ class Machine:
                     return (going if self._ordered else []), link, []
                 continue
             fits = self._satisfies(variable, row, link) if variable in conditions else bits >> variable & 1
-            if fits:
+            if fits and not (state.unless and any(self._test(other, row, bits, link) for other in state.unless)):
                 longer = Link(link, variable, row)
                 for after in state.after:
                     if after != ACCEPT:

@@ -97,10 +97,10 @@ class StartFilter:
                     return _MATCHED
                 going.add(number if state.skipped is None else state.skipped)
                 continue
-            taken = bool(bits >> state.variable & 1)
-            if taken:
+            fits = bool(bits >> state.variable & 1)
+            if fits and not any(bits >> other & 1 for other in state.unless):
                 going.update(state.after)
-            if not first and state.skipped is not None and (state.forks or not taken):
+            if not first and state.skipped is not None and (state.forks or not fits):
                 going.add(state.skipped)
         return _MATCHED if ACCEPT in going else self._number(frozenset(going))
 

@@ -30,10 +30,13 @@ def in_tie_order(chunk: Chunk, key_numbers: Ints, ties: tuple[TieOrder, ...]) ->
 def _ranks(values: pa.Array, tie: TieOrder) -> Ints:
     """Return the rank of each value; equal values have the same one."""
     column = values.field(tie.field) if not values.null_count else pc.struct_field(values, tie.field)
-    ranks = pc.rank(
-        column,
-        sort_keys="descending" if tie.descending else "ascending",
-        null_placement="at_start" if tie.nulls_first else "at_end",
-        tiebreaker="dense",
-    )
-    return np.asarray(ranks.to_numpy(zero_copy_only=False), np.int64)
+    return ranks_of(column, descending=tie.descending, nulls_first=tie.nulls_first)
+
+
+def ranks_of(column: pa.Array, *, descending: bool, nulls_first: bool) -> Ints:
+    """Return the rank of each value from 1; nulls come behind all others, or have rank 0."""
+    ranks = pc.rank(column, sort_keys="descending" if descending else "ascending", tiebreaker="dense")
+    found = np.asarray(ranks.to_numpy(zero_copy_only=False), np.int64)
+    if nulls_first and column.null_count:
+        found[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    return found

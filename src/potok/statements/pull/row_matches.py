@@ -15,6 +15,7 @@ from potok.expressions.function import Function
 from potok.operators.core.chunk import Ints, as_objects
 from potok.operators.patterns.machine import Found, Machine
 from potok.operators.patterns.runs import Row, Runs, taken
+from potok.operators.patterns.ties import ranks_of
 from potok.sql.analysis.relations import RelationAnalysis
 from potok.sql.analysis.scope import ROWTIME, slot_of
 from potok.sql.budget import check_time, reserve
@@ -74,10 +75,7 @@ class _Matching:
         keys: list[Any] = [rows.columns[slot_of(self._alias, name)].to_numpy() for name in reversed(_POSITION)]
         made = rows.computed([typed for _, typed in match.tie_expressions], self._context)
         for column, tie in reversed(list(zip(made, match.ties, strict=True))):
-            placement = "at_start" if tie.nulls_first else "at_end"
-            direction = "descending" if tie.descending else "ascending"
-            ranks = pc.rank(column, sort_keys=direction, null_placement=placement, tiebreaker="dense")
-            keys.append(ranks.to_numpy(zero_copy_only=False))
+            keys.append(ranks_of(column, descending=tie.descending, nulls_first=tie.nulls_first))
         times = rows.columns[slot_of(self._alias, ROWTIME)].to_numpy(zero_copy_only=False)
         return np.lexsort((*keys, times, groups))
 

@@ -148,7 +148,8 @@ class Pattern:
 
     def group(self) -> Pattern:
         """Return the whole as one part, so that quantifiers apply to all of it."""
-        return replace(self, grouped=True)
+        tree = Sequence((Part(Gap.STRICT, self.tree),)) if isinstance(self.tree, Repeat) else self.tree
+        return replace(self, tree=tree, grouped=True)
 
     def __str__(self) -> str:
         return self.text or show(self.tree)

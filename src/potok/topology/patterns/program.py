@@ -53,7 +53,8 @@ class State:
     With `gap_ms` it waits less than that after the record that was taken before.
 
     `after` lists the states after the record is taken; `skipped` is the state after another record, None if that ends
-    the thread. With `forks` the thread also skips a record that it takes.
+    the thread. With `forks` the thread also skips a record that it takes. A record that satisfies one of `unless` is
+    not taken, and not another one either.
     """
 
     variable: int | None
@@ -64,6 +65,7 @@ class State:
     passes: bool = False
     ends: bool = False
     gap_ms: int | None = None
+    unless: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,9 @@ class _Here(NamedTuple):
     """The position of a pattern being compiled: the gap before the next record, and what must not be there.
 
     `guards` are absences, and `soon` are those that apply to the very next record alone. `stops` ends threads that
-    could have done better or may not go on; at the end of a pattern it means nothing. `taken` says that the last part
-    took a record, `begun` that any did, and `ended` that no record may follow. The next record comes less than `gap_ms`
-    after the one before, and an absence at the end lasts for `silence_ms`.
+    could have done better or may not go on; at the end of a pattern it means nothing. `taken` says that the part that
+    ends here took a record, `begun` that any did, and `ended` that no record may follow. The next record comes less than `gap_ms`
+    after the one before and satisfies none of `unless`, and an absence at the end lasts for `silence_ms`.
     """
 
     gap: Gap
@@ -104,6 +106,7 @@ class _Here(NamedTuple):
     ended: bool = False
     gap_ms: int | None = None
     silence_ms: int | None = None
+    unless: tuple[int, ...] = ()
 
     def stopped_by(self, guards: tuple[Guard, ...]) -> _Here:
         return self._replace(stops=tuple(dict.fromkeys(self.stops + guards)))
@@ -188,10 +191,12 @@ class _Compiler:
         always = here.guards + here.stops
         waiting: int | None = None
         if skips:
-            waiting = self._add(State(variable, always, after, len(self.states), forks, gap_ms=gap_ms))
+            state = State(variable, always, after, len(self.states), forks, gap_ms=gap_ms, unless=here.unless)
+            waiting = self._add(state)
             if not here.soon:
                 return waiting
-        return self._add(State(variable, always + here.soon, after, waiting, forks, gap_ms=gap_ms))
+        soon = always + here.soon
+        return self._add(State(variable, soon, after, waiting, forks, gap_ms=gap_ms, unless=here.unless))
 
     def _sequence(
         self, parts: tuple[Part, ...], here: _Here, follow: tuple[str, ...], must: bool, then: _Then
@@ -206,7 +211,7 @@ class _Compiler:
 
         def behind(index: int, at: _Here, begun: bool) -> tuple[int, ...]:
             if index == len(parts):
-                return then(at)
+                return then(at._replace(taken=begun))
             part = parts[index]
             if isinstance(part.node, Absent):
                 guard = (Guard(self._numbers[part.node.variable]),)
@@ -235,18 +240,28 @@ class _Compiler:
         known: dict[tuple[int, _Here], tuple[int, ...]] = {}
         behind = (*firsts_of(tree.body), *follow)
 
+        def behind_all(at: _Here) -> tuple[int, ...]:
+            return then(at if at.taken else at._replace(unless=here.unless))
+
         def leave(at: _Here) -> tuple[int, ...]:
-            """Continue behind the repetition; if it is greedy, no longer when it could have gone on."""
-            if self._ordered or tree.loop is not Loop.GREEDY:
-                return then(at)
-            return then(at.stopped_by(keeps))
+            """Continue behind the repetition; if it is greedy, no longer when it could have gone on. As in Flink, an
+            exact number of times is never greedy."""
+            if self._ordered or tree.loop is not Loop.GREEDY or 1 < tree.least == tree.most:
+                return behind_all(at)
+            return behind_all(at.stopped_by(keeps))
 
         def again(count: int, at: _Here) -> tuple[int, ...]:
-            entry = at if count == 0 else at._replace(gap=tree.gap, gap_ms=shortest(at.gap_ms, tree.gap_ms))
+            entry = at._replace(gap=tree.gap, gap_ms=shortest(at.gap_ms, tree.gap_ms)) if at.taken else at
             if count >= tree.least and not self._ordered and tree.loop is Loop.RELUCTANT:
                 entry = entry.stopped_by(ahead)
-            entry = entry.stopped_by(stops)._replace(taken=False)
-            return self._part(tree.body, entry, behind, must, lambda after: loop(min(count + 1, alike), after))
+            # What has not begun does not end: the first record may only not be the one that ends it.
+            entry = entry.stopped_by(stops) if count else entry._replace(unless=until)
+            entry = entry._replace(taken=False)
+
+            def on(after: _Here) -> tuple[int, ...]:
+                return loop(min(count + 1, alike), after._replace(taken=at.taken or after.taken))
+
+            return self._part(tree.body, entry, behind, must, on)
 
         def loop(count: int, at: _Here) -> tuple[int, ...]:
             key = count, at
@@ -260,9 +275,9 @@ class _Compiler:
             if count < tree.least:
                 return again(count, at)
             if tree.most is not None and count >= tree.most:
-                return then(at)
+                return behind_all(at)
             if tree.loop is Loop.RELUCTANT and not self._ordered and not must:
-                return then(at)
+                return behind_all(at)
             return self._prefer(tree, again(count, at), leave(at))
 
         if not tree.optional:

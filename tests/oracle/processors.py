@@ -300,7 +300,8 @@ def stored_rows(topology: Topology, own: Mapping[Node, Any]) -> dict[str, dict[s
     tables: dict[str, dict[str, Any]] = {}
     for node in topology.of_type(StoreTable):
         steps = own[node.upstream]
-        assert isinstance(steps, ProcessorSteps)
+        if not isinstance(steps, ProcessorSteps):
+            continue
         first = Value(dict(node.upstream.stores)[node.store], None).get()  # type: ignore[arg-type]
         held = {text: memory.stores.get(node.store, (first,))[0] for text, memory in steps.keys.items()}
         tables[node.name] = {text: value for text, value in held.items() if value != first}

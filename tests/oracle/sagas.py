@@ -92,19 +92,22 @@ class Play:
     def run(self, happenings: list[Happening], end: int) -> None:
         """Let everything happen, and then time pass until the end."""
         for one in happenings:
-            self._pass(one.key, one.at)
-            self._key, self._now = one.key, one.at
-            try:
-                self._happen(one)
-            except Refused:
-                self._refuse()
+            self.wait(one.key, one.at)
+            self.happen(one)
         for key in list(self.cases):
-            self._pass(key, end)
+            self.wait(key, end)
+
+    def happen(self, one: Happening) -> None:
+        self._key, self._now = one.key, one.at
+        try:
+            self._happen(one)
+        except Refused:
+            self._refuse()
 
     def _refuse(self) -> None:
         self.refused[self._key] = self.refused.get(self._key, 0) + 1
 
-    def _pass(self, key: str, until: int) -> None:
+    def wait(self, key: str, until: int) -> None:
         """Let the alarms of an instance go off, by time and then by name."""
         while key in self.cases and (due := min(((at, name) for name, at in self._alarms(key)), default=None)):
             if due[0] > until:

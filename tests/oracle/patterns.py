@@ -228,7 +228,7 @@ class Oracle:
             entry = entry._replace(stops=entry.stops + stops, moved=False)
 
             def on(next_at: int, next_taken: Taken, after: Need) -> Iterator[Outcome]:
-                if len(next_taken) == len(taken) and count >= tree.least:
+                if len(next_taken) == len(taken) and (tree.optional or count >= tree.least):
                     return iter(())  # an empty repetition leads nowhere else
                 return loop(count + 1, next_at, next_taken, after._replace(moved=now.moved or after.moved))
 

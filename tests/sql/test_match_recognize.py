@@ -82,6 +82,7 @@ FORMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "permutation": (query("PERMUTE(up, down)", BOTH), [(1, "UP", 2)]),
     "alternatives": (query("(up | down){2}", BOTH), [(1, "DOWN", 2), (2, "UP", 2)]),
     "reluctant": (query("any+? up", UP, "COUNT(any.*) AS n"), [(3,)]),
+    "an empty repetition is none": (query("(down*? (up up)*)? any", BOTH, "COUNT(*) AS n"), [(1,), (2,), (3,), (1,)]),
     "bounds": (query("a{,2} b{2} c{1,}", "a AS price > 100"), [(1, "C", 7)]),
     "subset": (
         query("start down+ up+", BOTH, "SUM(s.price) AS a, LAST(s.price) AS l", then="SUBSET s = (start, down)"),

@@ -259,6 +259,8 @@ class _Compiler:
             entry = entry._replace(taken=False)
 
             def on(after: _Here) -> tuple[int, ...]:
+                if not after.taken and (tree.optional or count >= tree.least):
+                    return ()  # an empty repetition leads nowhere else
                 return loop(min(count + 1, alike), after._replace(taken=at.taken or after.taken))
 
             return self._part(tree.body, entry, behind, must, on)

@@ -1,4 +1,4 @@
-"""Sagas of steps in a topology: what comes of their events by `sagas.Play`, as commands and events with their fields."""
+"""Sagas of steps in a topology: what comes of their events by `sagas.Play`, with the fields of each message."""
 
 from __future__ import annotations
 

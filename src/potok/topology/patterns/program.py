@@ -93,8 +93,8 @@ class _Here(NamedTuple):
 
     `guards` are absences, and `soon` are those that apply to the very next record alone. `stops` ends threads that
     could have done better or may not go on; at the end of a pattern it means nothing. `taken` says that the part that
-    ends here took a record, `begun` that any did, and `ended` that no record may follow. The next record comes less than `gap_ms`
-    after the one before and satisfies none of `unless`, and an absence at the end lasts for `silence_ms`.
+    ends here took a record, `begun` that any did, and `ended` that no record may follow. The next record comes less
+    than `gap_ms` after the one before and satisfies none of `unless`, and an absence at the end lasts for `silence_ms`.
     """
 
     gap: Gap

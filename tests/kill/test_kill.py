@@ -15,7 +15,7 @@ import potok
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.snapshots.ledger_view import read_entry
-from tests.kill import orders_program, patterns_program, sagas_program
+from tests.kill import events_program, orders_program, patterns_program, sagas_program
 from tests.kill.answer import Answer, check
 
 pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(600)]
@@ -116,6 +116,21 @@ def test_sagas_send_each_command_once_after_a_kill_at_every_durable_step(tmp_pat
     assert 0 < sum(entry.offsets.topics["events"].values()) < sagas_program.EVENTS, "the kills proved nothing"
     assert run(url, program="sagas_program") == 0
     sagas_program.check(broker)
+
+
+def test_events_keep_their_ids_and_are_folded_once_after_kills(tmp_path: Path) -> None:
+    broker = EmbeddedBroker.shared(tmp_path / "kill")
+    for topic, records in events_program.records().items():
+        broker.create_topic(topic, PARTITIONS)
+        broker.append(topic, records)
+    url = f"file:{tmp_path / 'kill'}"
+    for failpoint in ("state.written:5", "ledger.before:2", "log.publish.written", "log.publish.synced:2"):
+        assert run(url, failpoint, program="events_program") == -signal.SIGKILL, failpoint
+    entry = read_entry(broker, events_program.QUERY)
+    assert entry is not None
+    assert 0 < sum(entry.offsets.topics["order-events"].values()) < events_program.RECORDS, "the kills proved nothing"
+    assert run(url, program="events_program") == 0
+    events_program.check(broker)
 
 
 def test_a_query_killed_where_spark_has_a_part_in_it_ends_with_the_right_answer(data: Path) -> None:

@@ -127,6 +127,7 @@ REFUSED: list[tuple[str, str]] = [
     (query("a", "a AS PREV(PREV(price)) > 1"), "PREV is not allowed here"),
     (query("a", "a AS FINAL LAST(a.price) > 1"), "FINAL is not allowed in DEFINE"),
     (query("a", "a AS FALSE"), "the pattern cannot match"),
+    (query("a b", "b AS 2 < 1 OR NULL"), "the pattern cannot match"),
     (query("a{3,2}"), "this number of times cannot match"),
     (query("a++"), "a quantifier cannot follow another"),
     (query("(a b"), "DEFINE|expected|a variable"),

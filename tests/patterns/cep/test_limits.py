@@ -12,6 +12,7 @@ from potok.errors import TopologyError
 from potok.patterns import cep
 from potok.patterns.cep import Pattern, PatternError, PatternSyntaxError
 from potok.testing import TestDriver
+from potok.topology.inference.infer import infer
 from tests.patterns.cep.matching import kind, matched
 
 a, b, c = kind("a"), kind("b"), kind("c")
@@ -34,6 +35,21 @@ def test_a_pattern_that_cannot_match_or_never_ends_is_refused(pattern: Pattern, 
     with pytest.raises(PatternError, match=message) as caught:
         match(pattern)
     assert hint in caught.value.hint
+    assert caught.value.at is not None
+
+
+def test_a_pattern_whose_condition_is_never_true_is_refused() -> None:
+    never = cep.event("never", lambda e: False)
+    builder = StreamsBuilder("cep")
+    records = builder.stream("in", value="amount bigint").group_by_key()
+    a = cep.event("a", lambda e: e["amount"] > 1)
+    records.match(a.followed_by(never.optional()))
+    records.match(a | never, name="either")
+    infer(builder.build())
+    records.match(a.followed_by(never.times(2)), name="both")
+    with pytest.raises(PatternError, match="cannot match") as caught:
+        infer(builder.build())
+    assert '"never"' in caught.value.hint
     assert caught.value.at is not None
 
 

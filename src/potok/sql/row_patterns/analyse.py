@@ -16,7 +16,9 @@ from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import Refused, SqlTypeError, UnknownName, closest
 from potok.sql.expressions import nodes
 from potok.sql.expressions.check import check
-from potok.sql.expressions.typed import Typed, columns_of
+from potok.sql.expressions.compute import compute
+from potok.sql.expressions.typed import ColumnRef, Typed, columns_of, walk
+from potok.sql.functions.function import Context
 from potok.sql.planner.computing import SqlComputation, function_for
 from potok.sql.row_patterns.check import check_clauses, check_pattern
 from potok.sql.row_patterns.conditions import Condition
@@ -210,11 +212,9 @@ class _Analyser:
         """Return the variables that no row satisfies, and those that every row satisfies."""
         never, always = set(), set()
         for shown, one in zip(_shown(tree), definitions, strict=True):
-            constant = None if one.condition is None else constant_of(one.condition)
-            if one.condition is None or (constant is not None and constant.value is True):
-                always.add(shown)
-            elif constant is not None:
-                never.add(shown)
+            constant = True if one.condition is None else constant_of(one.condition)
+            if constant is not None:
+                (always if constant else never).add(shown)
         return never, always
 
     def _after(self, tree: PatternTree, variables: Variables) -> AfterMatch:
@@ -302,13 +302,16 @@ def row_condition(typed: Typed, types: Mapping[str, pa.DataType]) -> Function:
     return function_for(Computed(typed.type, args, SqlComputation(typed, slots), str(typed)), ("value",))
 
 
-def constant_of(condition: Function) -> nodes.Constant | None:
-    """Return the condition if it is the same for every row."""
+def constant_of(condition: Function) -> bool | None:
+    """Return what a condition says of every row, if that is known without one."""
     expr = condition.expr
-    if isinstance(expr, Computed) and isinstance(expr.compute, SqlComputation):
-        found = expr.compute.expression
-        return found if isinstance(found, nodes.Constant) else None
-    return None
+    if not (isinstance(expr, Computed) and isinstance(expr.compute, SqlComputation)):
+        return None
+    found, context = expr.compute.expression, Context()
+    if any(isinstance(part, ColumnRef | nodes.FunctionCall | nodes.Parameter) for part in walk(found)):
+        return None
+    value = compute(found, {}, 1, context)[0].as_py()
+    return None if context.failures else value is True
 
 
 def _leaf_columns(leaf: Leaf) -> set[str]:

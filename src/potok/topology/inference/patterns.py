@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from potok.expressions.expr import Expr
+from potok.expressions.expr import Expr, Literal
 from potok.topology.inference.step import Step, infer_step, trace_in
 from potok.topology.nodes import Match, Timeouts
+from potok.topology.patterns.check import check_possible
 from potok.topology.patterns.output import Shift
 
 
@@ -20,6 +21,7 @@ def _match(node: Match, ups: list[Step]) -> Step:
         up = replace(up, value=shifted_type(up.value, node.shifts))
     exprs: list[Expr | None] = []
     reasons: list[str] = []
+    never: list[str] = []
     for definition in node.pattern.definitions:
         if definition.condition is None:
             continue
@@ -29,7 +31,10 @@ def _match(node: Match, ups: list[Step]) -> Step:
             else trace_in(definition.condition, up)
         )
         exprs.append(expr)
+        if isinstance(expr, Literal) and not expr.value:
+            never.append(definition.name)
         reasons += [reason] if reason else []
+    check_possible(node.pattern, frozenset(never), node.at)
     value = None if up.value is None else pa.struct([(name, pa.list_(up.value)) for name in node.variables])
     if node.output is not None:
         value = node.output.type

@@ -15,6 +15,7 @@ from potok.topology.patterns.tree import (
     Sequence,
     SkipTo,
     Spaced,
+    Take,
     Tree,
     nullable,
     variables_of,
@@ -106,6 +107,30 @@ def _endless(tree: Tree) -> Repeat | None:
         case _:
             inner = []
     return next((found for node in inner if (found := _endless(node)) is not None), None)
+
+
+def check_possible(pattern: Pattern, never: frozenset[str], at: Location | None) -> None:
+    """Raise if a match needs a record of one of these variables, which no record satisfies."""
+    found = _impossible(pattern.tree, never)
+    if found is not None:
+        hint = f'change the condition of "{found}", which is never true'
+        raise PatternError("the pattern cannot match", hint=hint, at=at)
+
+
+def _impossible(tree: Tree, never: frozenset[str]) -> str | None:
+    match tree:
+        case Take(variable):
+            return variable if variable in never else None
+        case Sequence(parts):
+            return next((found for part in parts if (found := _impossible(part.node, never)) is not None), None)
+        case Choice(options):
+            all_found = [_impossible(option, never) for option in options]
+            return None if None in all_found else all_found[0]
+        case Permute(options, _):
+            return next((found for option in options if (found := _impossible(option, never)) is not None), None)
+        case Repeat() | Spaced():
+            return None if isinstance(tree, Repeat) and tree.optional else _impossible(tree.body, never)
+    return None
 
 
 def _check_absence(tree: Tree, at: Location | None, *, first: bool, last: bool) -> None:

@@ -43,7 +43,7 @@ def test_a_pattern_whose_condition_is_never_true_is_refused() -> None:
     builder = StreamsBuilder("cep")
     records = builder.stream("in", value="amount bigint").group_by_key()
     a = cep.event("a", lambda e: e["amount"] > 1)
-    records.match(a.followed_by(never.optional()))
+    records.match(a.followed_by(never.optional())).to("out")
     records.match(a | never, name="either")
     infer(builder.build())
     records.match(a.followed_by(never.times(2)), name="both")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import potok
 from potok.patterns.sagas.control import action_of
+from tests.oracle.choreographies import Watched
 from tests.oracle.sagas import Happening, Plan, Step
 
 NAMES = ("a", "b", "c", "d")
@@ -108,3 +109,32 @@ def message(one: Happening) -> tuple[str, dict[str, Any]]:
     if one.what in ACTIONS:
         return "made-control", action_of("id", one.key, one.what, one.id)[1]
     return "events", {"event_id": one.id, "event_type": one.what, "data": {"id": one.key}}
+
+
+WATCHED = ("a", "b", "c")
+
+
+@st.composite
+def watched_plans(draw: st.DrawFn) -> Watched:
+    steps = WATCHED[: draw(st.integers(1, 3))]
+    undoable = frozenset(draw(st.lists(st.sampled_from(steps), unique=True)))
+    return Watched(steps, undoable, draw(st.booleans()))
+
+
+@st.composite
+def watched_events(draw: st.DrawFn, plan: Watched) -> list[tuple[str, str, str]]:
+    """Key, what happened and the id of each event; some come twice."""
+    kinds = ["start", *(f"{step}.ok" for step in plan.steps)] * 2 + [f"{step}.failed" for step in plan.steps]
+    kinds += [f"{step}.undone" for step in plan.steps if step in plan.undoable] * 2
+    kinds += ["completed"] if plan.announced else []
+    one = st.tuples(st.sampled_from(["k1", "k2"]), st.sampled_from(kinds), st.sampled_from(["e1", "e2", "e3"]))
+    return draw(st.lists(one, max_size=16))
+
+
+def choreography_of(plan: Watched) -> Any:
+    made: dict[str, Any] = {}
+    for step in plan.steps:
+        undone = {"undone": EVENTS[f"{step}.undone"]} if step in plan.undoable else {}
+        made[step] = potok.step(ok=EVENTS[f"{step}.ok"], failed=EVENTS[f"{step}.failed"], **undone)
+    ends = {"completed": ENDS["completed"]} if plan.announced else {}
+    return potok.choreography("watched", by="id", starts=EVENTS["start"], **ends)(type("Made", (), made))

@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE finds what naive backtracking finds: as a pull query, and as a stream, whatever the batches."""
+"""MATCH_RECOGNIZE finds what naive backtracking finds: as a pull query, and as a stream, whatever the batches and restarts."""
 
 from __future__ import annotations
 
@@ -52,6 +52,7 @@ records = st.lists(st.tuples(st.sampled_from("xy"), st.integers(1, 6), st.intege
     skip=st.sampled_from(sorted(SKIPS)),
     within=st.sampled_from([None, None, 2, 5]),
     batch=st.integers(1, 6),
+    restart=st.booleans(),
 )
 def test_rows_are_those_of_backtracking(
     pattern: Any,
@@ -61,6 +62,7 @@ def test_rows_are_those_of_backtracking(
     skip: str,
     within: int | None,
     batch: int,
+    restart: bool,
 ) -> None:
     if anchor:
         pattern = Chain((Anchor("^"), pattern) if anchor == "^" else (pattern, Anchor("$")))
@@ -87,6 +89,9 @@ def test_rows_are_those_of_backtracking(
             driver.execute(f"CREATE STREAM matches AS SELECT * FROM ticks {clause} EMIT CHANGES;")
         except SqlError:
             return
+        if restart:
+            driver.run(batch_records=batch)
+            driver.restart()
         driver.send("ticks", {"price": 1}, key="end", timestamp=FAR)
         driver.run(batch_records=batch)
         assert not driver.dead_letters()

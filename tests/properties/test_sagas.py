@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 import potok
 from potok.runtime.operations.shadow import shadow_of
 from potok.testing import TestDriver
+from tests.oracle.choreographies import watch
 from tests.oracle.sagas import Happening, Play
-from tests.properties.sagas import happenings, message, plans, saga_of
+from tests.properties.sagas import (
+    choreography_of,
+    happenings,
+    message,
+    plans,
+    saga_of,
+    watched_events,
+    watched_plans,
+)
 
 EXAMPLES = int(os.environ.get("POTOK_EXAMPLES", "60"))
 END = 1_000_000
@@ -60,6 +69,29 @@ def test_sagas_do_not_depend_on_batches_shards_and_restarts(data: st.DataObject)
         letters = [letter for letter in driver.dead_letters() if not str(letter.key).startswith("end")]
         assert len(letters) == sum(expected.refused.values()), (plan, letters)
         check_rebuilt(driver, builder, found)
+
+
+@settings(
+    max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
+)
+@given(st.data())
+def test_choreographies_do_not_depend_on_batches_shards_and_restarts(data: st.DataObject) -> None:
+    plan = data.draw(watched_plans())
+    events = data.draw(watched_events(plan))
+    restart_at = data.draw(st.integers(0, len(events)))
+    builder = potok.StreamsBuilder("watched")
+    builder.saga(choreography_of(plan), events="events")
+    with TestDriver(builder, shards=data.draw(st.sampled_from([1, 3]))) as driver:
+        for number, (key, what, id_) in enumerate(events):
+            if number == restart_at:
+                driver.run(more_to_come=True)
+                driver.restart()
+            value = {"event_id": id_, "event_type": what, "data": {"id": key}}
+            driver.send("events", value, key=key, timestamp=number)
+        driver.run(data.draw(st.sampled_from([1, 2, 3, None])))
+        found = {key: row["state"] for key, row in driver.table("watched.instances").all().items()}
+        assert found == watch(plan, events), plan
+        assert not driver.dead_letters()
 
 
 def _by_key(driver: TestDriver, topic: str) -> dict[str, list[Any]]:

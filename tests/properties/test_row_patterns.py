@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE finds what naive backtracking finds: as a pull query, and as a stream, whatever the batches and restarts."""
+"""MATCH_RECOGNIZE finds what naive backtracking finds: pulled, and as a stream, whatever the batches and restarts."""
 
 from __future__ import annotations
 

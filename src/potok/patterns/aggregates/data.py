@@ -137,6 +137,11 @@ def _forget(cls: type) -> None:
 
 def _classes(part: Any) -> Iterator[type]:
     """Yield the classes of a described type, and of all types in it."""
+    return (cls for one in _parts(part) if isinstance(cls := getattr(one, "cls", None), type))
+
+
+def _parts(part: Any) -> Iterator[Any]:
+    """Yield a described type, its fields, and all types in it."""
     pending, seen = [part], set[int]()
     while pending:
         one = pending.pop()
@@ -145,18 +150,24 @@ def _classes(part: Any) -> Iterator[type]:
         elif isinstance(one, msgspec.inspect.Type | msgspec.inspect.Field) and id(one) not in seen:
             seen.add(id(one))
             pending += [getattr(one, name) for name in one.__struct_fields__]
-            cls = getattr(one, "cls", None)
-            if isinstance(cls, type):
-                yield cls
+            yield one
 
 
 def check_data(cls: type, what: str, at: Location | None) -> None:
     """Check that a class is made of types that can be written and read back."""
+    hint = "use numbers, text, dates, Decimal, UUID, bytes, enums, dataclasses, and lists and dicts of them"
     try:
         Json(cls)
+        unknown = next((one for one in _parts(msgspec.inspect.type_info(cls)) if _is_unknown(one)), None)
+        if unknown is not None:
+            text = f"{what} cannot be stored: {unknown.cls.__name__} is not data"
+            raise TopologyError(text, hint=hint, at=at)
     except TypeError as error:
-        hint = "use numbers, text, dates, Decimal, UUID, bytes, enums, dataclasses, and lists and dicts of them"
         raise TopologyError(f"{what} cannot be stored: {str(error).splitlines()[0]}", hint=hint, at=at) from error
     except NameError as error:
         hint = "declare the class before this one, at the top of a module"
         raise TopologyError(f"{what} has a field of an unknown type: {error}", hint=hint, at=at) from error
+
+
+def _is_unknown(part: Any) -> bool:
+    return isinstance(part, msgspec.inspect.CustomType)

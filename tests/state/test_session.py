@@ -67,6 +67,18 @@ def test_a_second_driver_is_fenced_by_the_first_write_of_its_successor(shard: Sh
     assert get(shard, "a", 2, 8) == b"2"
 
 
+def test_keys_that_the_batch_has_deleted_do_not_count(shard: Shard) -> None:
+    put(shard, 1, 1, a=b"1", b=b"1")
+    second = session(shard, 1, 2)
+    second.write("t", [(b"a", None, b"1"), (b"c", None, None)])
+    second.commit()
+    assert second.count("t") == 1
+    third = session(shard, 1, 3)
+    third.sweep(["t"])
+    third.commit()
+    assert third.count("t") == 1
+
+
 def test_a_delete_is_visible_immediately_and_swept_in_a_later_batch(shard: Shard) -> None:
     put(shard, 1, 1, a=b"1", b=b"1")
     put(shard, 1, 2, a=None)

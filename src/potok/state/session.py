@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ class StateSession:
         self._fence = fence
         self._writes: list[tuple[str, list[tuple[bytes, bytes]]]] = []
         self._removals: list[tuple[str, list[bytes]]] = []
+        self._deleted: Counter[str] = Counter()
 
     @property
     def batch(self) -> int:
@@ -155,6 +157,7 @@ class StateSession:
     def _add_tombstones(self, table: str, keys: list[bytes]) -> None:
         """Record deletes, so that a later batch removes the deleted cells."""
         if keys:
+            self._deleted[table] += len(keys)
             attempt = self._fence.attempt
             stamp = attempt.epoch.to_bytes(4, "big") + attempt.batch.to_bytes(8, "big")
             tombstones = [(stamp + stored_key(key), b"") for key in keys]
@@ -180,6 +183,10 @@ class StateSession:
                     if cell.new is None and (cell.epoch, cell.batch) == (epoch, batch):
                         gone.append(key)
             self._removals += [(tombstones_of(table), done), (table, gone)]
+
+    def count(self, table: str) -> int:
+        """Count the keys of a table after the commit. The cells that this batch has deleted are still there."""
+        return max(0, self.store.entries(table) - self._deleted[table])
 
     def commit(self) -> None:
         self.store.put_many(self._fence.attempt, self._writes, self._removals)

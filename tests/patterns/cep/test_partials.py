@@ -10,6 +10,7 @@ import potok
 from potok.patterns import cep
 from potok.server.server import Server
 from potok.settings import Settings
+from potok.snapshots.progress import read_progress
 from potok.statements.query_tables import QueryTables
 from potok.testing import TestDriver
 
@@ -31,6 +32,13 @@ def pay(driver: TestDriver, key: str, *amounts: int, at: int) -> None:
     driver.run(more_to_come=True)
 
 
+def open_keys(driver: TestDriver) -> int:
+    """How many keys have open matches, as the progress of the query says."""
+    progress = read_progress(driver.broker, "bank")
+    assert progress is not None
+    return progress.state_keys["fraud.partials"]
+
+
 def one(began_at: int, *small: int) -> dict[str, object]:
     return {"began_at": began_at, "ways": 1, "taken": {"small": [{"amount": n} for n in small], "big": []}}
 
@@ -42,6 +50,7 @@ def test_what_has_matched_so_far_is_a_row_until_the_match_is_complete_or_over() 
         pay(driver, "bob", 3, at=1_010)
         pay(driver, "end", 20, at=1_020)
         assert partials.all() == {"ann": [one(1_000, 1)], "bob": [one(1_010, 3)]}
+        assert open_keys(driver) == 2
         pay(driver, "ann", 2, 200, at=1_030)
         pay(driver, "end", 20, at=1_040)
         assert partials.get("ann") is None and partials.get("bob") == [one(1_010, 3)]
@@ -49,6 +58,7 @@ def test_what_has_matched_so_far_is_a_row_until_the_match_is_complete_or_over() 
         pay(driver, "end", 20, at=20_000)
         pay(driver, "end", 20, at=30_000)
         assert partials.all() == {}
+        assert open_keys(driver) == 0
 
 
 def test_partial_matches_survive_a_restart_and_are_read_as_columns() -> None:

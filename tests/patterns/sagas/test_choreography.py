@@ -20,6 +20,7 @@ from patterns.sagas.checkout import (
     event,
 )
 from potok.errors import TopologyError
+from potok.snapshots.progress import read_progress
 from potok.testing import TestDriver, given
 
 
@@ -126,6 +127,29 @@ def test_several_topics_make_one_view_with_the_ids_of_their_events() -> None:
             ("undone", "payment", "payment.refunded-o1-1"),
             ("aborted", None, "payment.refunded-o1-1"),
         ]
+
+
+def test_the_progress_of_the_query_counts_stuck_instances() -> None:
+    @potok.choreography("checkout", by="order_id", starts=OrderCreated, clock="event")
+    class Timed:
+        payment = potok.step(ok=PaymentProcessed, timeout="15 min")
+
+    def stuck(driver: TestDriver) -> int:
+        progress = read_progress(driver.broker, "view")
+        assert progress is not None
+        return progress.state_keys["checkout.stuck"]
+
+    builder = potok.StreamsBuilder("view")
+    builder.saga(Timed, events="orders")
+    with TestDriver(builder) as driver:
+        driver.send("orders", event("order.created", "o1", amount=5.0, item="book"), timestamp=0)
+        driver.send("orders", event("order.created", "o2", amount=5.0, item="book"), timestamp=3_600_000)
+        driver.run()
+        assert stuck(driver) == 1
+        driver.send("orders", event("payment.processed", "o1", payment_id="p1"), timestamp=3_600_001)
+        driver.send("orders", event("order.created", "o3", amount=5.0, item="book"), timestamp=4_000_000)
+        driver.run()
+        assert stuck(driver) == 0
 
 
 def test_a_choreography_sends_no_commands() -> None:

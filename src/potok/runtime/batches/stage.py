@@ -113,10 +113,10 @@ class Stage:
         store = session.store
         for node in self._plan.topology.tables:
             if self._plan.levels[node] == self._level:
-                self.report.state_keys[node.name] = sum(map(store.entries, _cells_of(node)))
+                self.report.state_keys[node.name] = sum(map(session.count, _cells_of(node)))
         for pattern in self._plan.topology.of_type(Match):
             if self._plan.levels[pattern] == self._level:
-                self.report.state_keys[partials_of(pattern.name)] = store.entries(runs_of(pattern.name))
+                self.report.state_keys[partials_of(pattern.name)] = session.count(runs_of(pattern.name))
         for operator in self._order:
             due = operator.next_due()
             if due is not None:

@@ -210,7 +210,8 @@ class _Analyser:
 
     def _constant(self, tree: PatternTree, definitions: tuple[Definition, ...]) -> tuple[set[str], set[str]]:
         """Return the variables that no row satisfies, and those that every row satisfies."""
-        never, always = set(), set()
+        never: set[str] = set()
+        always: set[str] = set()
         for shown, one in zip(_shown(tree), definitions, strict=True):
             constant = True if one.condition is None else constant_of(one.condition)
             if constant is not None:

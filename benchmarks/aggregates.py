@@ -190,7 +190,7 @@ def main() -> None:
     def count(_: object) -> None:
         ends.append((time.monotonic(), sum(query.offsets.topics["accounts-commands"].values())))
 
-    query._group.on_batch(count)
+    query.group.on_batch(count)
     query.wait()
     options.out.write_text(json.dumps(vars(rates_between(ends))))
 

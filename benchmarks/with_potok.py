@@ -269,7 +269,7 @@ def main() -> None:
         driver_memory=options.memory,
     )
     ends: list[tuple[float, int]] = []
-    query._group.on_batch(lambda _: ends.append((time.monotonic(), _position(query.offsets.topics))))
+    query.group.on_batch(lambda _: ends.append((time.monotonic(), _position(query.offsets.topics))))
     query.wait()
     options.out.write_text(json.dumps([vars(rates_between(ends))]))
 

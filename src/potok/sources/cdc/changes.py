@@ -20,7 +20,7 @@ class _Unavailable:
 UNAVAILABLE: Final = _Unavailable()
 
 Value: TypeAlias = "bytes | _Unavailable | None"
-"""The text of a value, as the database prints it."""
+"""A value as the stream has it; `Column.read` returns the text that the database prints for it."""
 
 Row: TypeAlias = "tuple[Value, ...]"
 

@@ -223,7 +223,7 @@ def _json(columns: Sequence[Column], rows: Sequence[Row]) -> pa.Array:
         if UNAVAILABLE in values:
             missing = np.fromiter((value is UNAVAILABLE for value in values), np.bool_, len(values))
             values = tuple([None if value is UNAVAILABLE else value for value in values])
-        json = column.kind.render(pa.array(values, pa.string()))
+        json = column.kind.render(column.read(values))
         rendered.append(json if missing is None else where(missing, column.kind.unavailable, json))
     return objects([column.name for column in columns], rendered)
 

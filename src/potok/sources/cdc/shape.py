@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,15 @@ UNAVAILABLE_TEXT = "__debezium_unavailable_value"
 
 Render = Callable[[pa.Array], pa.Array]
 """Turns the texts of the database into JSON; null stays null."""
+
+
+Read = Callable[[Sequence[Any]], pa.Array]
+"""Turns values as the stream of changes has them into texts of the database."""
+
+
+def as_text(values: Sequence[Any]) -> pa.Array:
+    """Return values that are texts already."""
+    return pa.array(values, pa.string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +54,7 @@ class Column:
     """The type as the database spells it."""
     kind: Kind
     key: bool
+    read: Read = field(default=as_text, compare=False)
 
     def described(self) -> list[Any]:
         return [self.name, self.type, self.key]

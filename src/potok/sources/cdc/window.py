@@ -26,12 +26,19 @@ class Window:
     changes: dict[Key, list[tuple[Any, Row | None]]] = field(default_factory=dict)
     """By key: the transaction, and the row after it, None for a deleted one."""
     truncated_by: list[Any] = field(default_factory=list)
+    shape: Shape | None = None
+    """The columns that the table had with the first change."""
+    key_changed: bool = False
 
     def add(self, transaction: Any, key: Key, row: Row | None) -> None:
         self.changes.setdefault(key, []).append((transaction, row))
 
     def note(self, transaction: Any, shape: Shape, change: Change) -> None:
         """Note which row a change leaves under which key."""
+        if self.shape is None:
+            self.shape = shape
+        elif self.shape is not shape and self.shape.key_columns != shape.key_columns:
+            self.key_changed = True
         key = None if change.after is None else shape.key_of(change.after)
         if change.before is not None:
             old = shape.key_of(change.before)
@@ -51,8 +58,12 @@ class Window:
         newer = {key: row for key, row in last.items() if row is not None}
         if not newer or not chunk.rows:
             return chunk
+        if self.key_changed:
+            raise TryAgain
         keys = zip(*[chunk.columns[index].to_pylist() for index in chunk.shape.key_indexes], strict=True)
-        wanted = {tuple(_text(value) for value in key): row for key, row in newer.items()}
+        columns = (self.shape or chunk.shape).key_columns
+        texts = [column.read(values) for column, values in zip(columns, zip(*newer, strict=True), strict=True)]
+        wanted = dict(zip(zip(*[each.to_pylist() for each in texts], strict=True), newer.values(), strict=True))
         gone: list[int] = []
         filled: dict[int, Row] = {}
         for number, key in enumerate(keys):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.sources.cdc.mysql import texts
+from potok.sources.cdc.mysql import columns, texts
 from potok.sources.cdc.runner import CaptureRunner
 from tests.sources.cdc.changed import MysqlDatabase, events, records, snapshot_landed, wait_for
 
@@ -137,17 +137,31 @@ def test_decimals_are_written_as_asked(database: MysqlDatabase, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("precision", "scale", "data", "text"),
     [
-        (4, 2, b"\x80\x05", b"0.05"),
+        (4, 2, b"\x80\x05", "0.05"),
         # The example in the documentation of the format.
-        (14, 4, bytes.fromhex("810dfb38d204d2"), b"1234567890.1234"),
-        (14, 4, bytes.fromhex("7ef204c72dfb2d"), b"-1234567890.1234"),
+        (14, 4, bytes.fromhex("810dfb38d204d2"), "1234567890.1234"),
+        (14, 4, bytes.fromhex("7ef204c72dfb2d"), "-1234567890.1234"),
     ],
 )
-def test_decimals_are_read_from_groups_of_digits(precision: int, scale: int, data: bytes, text: bytes) -> None:
-    assert texts.decimal(precision, scale)(data, 0) == (text, len(data))
+def test_decimals_are_read_from_groups_of_digits(precision: int, scale: int, data: bytes, text: str) -> None:
+    assert texts.decimal_size(precision, scale) == len(data)
+    assert texts.decimal(precision, scale)(data) == text
 
 
 def test_latin1_has_control_characters_where_windows_has_nothing() -> None:
-    data = b"\x02\x81\xe4"
-    assert texts.characters(1, "cp1252")(data, 0) == ("\x81ä".encode(), 3)
-    assert b64decode(texts.binary(1)(data, 0)[0]) == b"\x81\xe4"
+    found = columns.characters("cp1252")([b"\x81\xe4", None, b"plain"])
+    assert found.to_pylist() == ["\x81ä", None, "plain"]
+
+
+@pytest.mark.parametrize("scale", range(7))
+def test_instants_have_the_digits_that_the_server_prints(scale: int) -> None:
+    micros = 123_456 // 10 ** (6 - scale) * 10 ** (6 - scale)
+    size = (scale + 1) // 2
+    fraction = (micros // 10 ** (6 - 2 * size)).to_bytes(size, "big") if size else b""
+    shown = "2009-02-13 23:31:30" + (f".{123_456:06d}"[: scale + 1] if scale else "")
+    (text,) = columns.timestamp(scale)([(1_234_567_890).to_bytes(4, "big") + fraction]).to_pylist()
+    assert text == shown
+    packed = ((2009 * 13 + 2) << 22 | 13 << 17 | 23 << 12 | 31 << 6 | 30) + 0x8000000000
+    values = [packed.to_bytes(5, "big") + fraction, None, (0x8000000000).to_bytes(5, "big") + bytes(size)]
+    zero = "0000-00-00 00:00:00" + (f".{'0' * scale}" if scale else "")
+    assert columns.date_time(scale)(values).to_pylist() == [shown, None, zero]

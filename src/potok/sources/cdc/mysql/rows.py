@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pymysqlreplication.constants import FIELD_TYPE
@@ -11,11 +11,11 @@ from pymysqlreplication.row_event import TableMapEvent
 
 from potok.sources.cdc.changes import Row, Value
 from potok.sources.cdc.errors import CaptureStopped, NotReady
+from potok.sources.cdc.mysql import columns as read
 from potok.sources.cdc.mysql import texts
 from potok.sources.cdc.mysql.server import ADDRESSES, Server, column_of
-from potok.sources.cdc.mysql.texts import Reader
 from potok.sources.cdc.mysql.types import MysqlType
-from potok.sources.cdc.shape import Shape
+from potok.sources.cdc.shape import Read, Shape
 
 _INTEGERS = {
     FIELD_TYPE.TINY: ("tinyint", 1),
@@ -53,33 +53,53 @@ _ENCODINGS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Where the values of a column end: so many bytes, or those of a length, which is in front."""
+
+    size: int = 0
+    length_size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedTable:
     """A table as the binary log describes it before its changes."""
 
     shape: Shape
-    readers: tuple[Reader, ...]
+    layouts: tuple[Layout, ...]
 
     def rows(self, body: bytes) -> list[Row]:
-        """Return the rows in the body of an event; of an update, those before and after each change in turn."""
-        readers, count = self.readers, len(self.readers)
+        """Return the rows in the body of an event; of an update, those before and after each change in turn.
+
+        Values stay as they are: they are converted column by column, when many rows are written.
+        """
+        count = len(self.layouts)
+        sizes = [(each.size, each.length_size) for each in self.layouts]
         width, at, end = (count + 7) // 8, 0, len(body)
+        every, number_of = (1 << count) - 1, int.from_bytes
         found: list[Row] = []
         while at < end:
-            nulls = int.from_bytes(body[at : at + width], "little")
+            nulls = number_of(body[at : at + width], "little") & every
             at += width
             values: list[Value] = []
             append = values.append
-            if nulls & ((1 << count) - 1):
-                for number, read in enumerate(readers):
-                    if nulls >> number & 1:
+            for size, length_size in sizes:
+                if nulls:
+                    is_null = nulls & 1
+                    nulls >>= 1
+                    if is_null:
                         append(None)
-                    else:
-                        value, at = read(body, at)
-                        append(value)
-            else:
-                for read in readers:
-                    value, at = read(body, at)
-                    append(value)
+                        continue
+                if size:
+                    until = at + size
+                elif length_size == 1:
+                    at += 1
+                    until = at + body[at - 1]
+                else:
+                    start = at
+                    at += length_size
+                    until = at + number_of(body[start:at], "little")
+                append(body[at:until])
+                at = until
             found.append(tuple(values))
         if at != end:
             raise CaptureStopped(f"rows of table {self.shape.name} are cut off in the binary log")
@@ -97,7 +117,7 @@ def table_of(event: TableMapEvent, server: Server, known: Mapping[str, MysqlType
         )
     charsets = iter(_charsets(event, server))
     labels = iter(_labels_charsets(event, server))
-    columns, readers = [], []
+    columns, layouts = [], []
     keys = _keys(event)
     for number, column in enumerate(event.columns):
         nullable = bool(event.null_bitmask[number // 8] >> number % 8 & 1)
@@ -106,13 +126,14 @@ def table_of(event: TableMapEvent, server: Server, known: Mapping[str, MysqlType
         if column.type in (FIELD_TYPE.ENUM, FIELD_TYPE.SET):
             charset = next(labels)
         try:
-            type_, reader = _column(column, charset, known.get(column.name))
+            type_, layout, reader = _column(column, charset, known.get(column.name))
         except KeyError as error:
             what = f"the character set {charset[0]}" if charset else f"the type number {column.type}"
             raise CaptureStopped(f'column "{column.name}" of table {name} has {what}, which cannot be read') from error
-        columns.append(column_of(column.name, type_._replace(nullable=nullable), server.capture, key=number in keys))
-        readers.append(reader)
-    return LoggedTable(Shape(event.schema, event.table, tuple(columns)), tuple(readers))
+        described = column_of(column.name, type_._replace(nullable=nullable), server.capture, key=number in keys)
+        columns.append(replace(described, read=reader))
+        layouts.append(layout)
+    return LoggedTable(Shape(event.schema, event.table, tuple(columns)), tuple(layouts))
 
 
 def _keys(event: TableMapEvent) -> set[int]:
@@ -133,71 +154,79 @@ def _labels_charsets(event: TableMapEvent, server: Server) -> list[tuple[str, in
     return [server.charset(each) for each in event.optional_metadata.enum_and_set_collation_list or ()]
 
 
-def _column(column: Any, charset: tuple[str, int] | None, known: MysqlType | None) -> tuple[MysqlType, Reader]:
+Described = tuple[MysqlType, Layout, Read]
+
+
+def _column(column: Any, charset: tuple[str, int] | None, known: MysqlType | None) -> Described:
     """Return the type of a column and how its values are read. Raises KeyError for what is not known."""
     code = column.type
     if code in _INTEGERS:
         name, size = _INTEGERS[code]
-        return MysqlType(name, column.unsigned), texts.integer(size, unsigned=column.unsigned)
+        return MysqlType(name, column.unsigned), Layout(size), read.integer(size, unsigned=column.unsigned)
     if code in (FIELD_TYPE.FLOAT, FIELD_TYPE.DOUBLE):
         name, size = ("float", 4) if code == FIELD_TYPE.FLOAT else ("double", 8)
-        return MysqlType(name, column.unsigned), texts.real(size)
+        return MysqlType(name, column.unsigned), Layout(size), read.real(size)
     if code == FIELD_TYPE.NEWDECIMAL:
         precision, scale = column.precision, column.decimals
-        return MysqlType("decimal", column.unsigned, precision, scale), texts.decimal(precision, scale)
+        type_ = MysqlType("decimal", column.unsigned, precision, scale)
+        layout = Layout(texts.decimal_size(precision, scale))
+        return type_, layout, read.each_value(texts.decimal(precision, scale))
     if code in (FIELD_TYPE.ENUM, FIELD_TYPE.SET):
         return _labelled(column, known)
-    if code in (FIELD_TYPE.DATETIME2, FIELD_TYPE.TIMESTAMP2, FIELD_TYPE.TIME2):
-        name, make = _TEMPORAL[code]
-        return MysqlType(name, scale=column.fsp), make(column.fsp)
+    if code in _TEMPORAL:
+        name, size, make = _TEMPORAL[code]
+        return MysqlType(name, scale=column.fsp), Layout(size + (column.fsp + 1) // 2), make(column.fsp)
     if code == FIELD_TYPE.BIT:
-        return MysqlType("bit", length=column.bits), texts.bits(column.bits)
+        return MysqlType("bit", length=column.bits), Layout((column.bits + 7) // 8), read.bits(column.bits)
     if code == FIELD_TYPE.GEOMETRY:
-        return MysqlType("geometry"), texts.binary(column.length_size)
+        return MysqlType("geometry"), Layout(length_size=column.length_size), read.binary()
     if code == FIELD_TYPE.JSON:
-        return MysqlType("json"), texts.json(column.length_size)
+        return MysqlType("json"), Layout(length_size=column.length_size), read.each_value(texts.json)
     if charset is not None:
         return _characters(column, charset, known)
-    return _SIMPLE[code]
+    name, size = _SIMPLE[code]
+    return MysqlType(name), Layout(size), read.year() if name == "year" else read.date()
 
 
-def _labelled(column: Any, known: MysqlType | None) -> tuple[MysqlType, Reader]:
+def _labelled(column: Any, known: MysqlType | None) -> Described:
     name = "enum" if column.type == FIELD_TYPE.ENUM else "set"
     labels: Sequence[str] = column.enum_values[1:] if name == "enum" else column.set_values
     if known is not None and known.name == name and len(known.labels) >= len(labels):
         # The library leaves out labels that are not UTF-8; those of the catalog are the same, or follow.
         labels = [label or other for label, other in zip(labels, known.labels, strict=False)]
     found = tuple(labels)
-    return MysqlType(name, labels=found), (texts.label if name == "enum" else texts.labels_set)(column.size, found)
+    reader = read.label(column.size, found) if name == "enum" else read.labels_set(found)
+    return MysqlType(name, labels=found), Layout(column.size), reader
 
 
-def _characters(column: Any, charset: tuple[str, int], known: MysqlType | None) -> tuple[MysqlType, Reader]:
+def _characters(column: Any, charset: tuple[str, int], known: MysqlType | None) -> Described:
     name, most = charset
     is_binary = name == _BINARY
     encoding = None if name in _UTF8 or is_binary else _ENCODINGS[name]
     if column.type == FIELD_TYPE.BLOB:
-        size = column.length_size
+        layout = Layout(length_size=column.length_size)
+        size = _BLOBS[column.length_size]
         if is_binary:
-            return MysqlType(f"{_BLOBS[size]}blob"), texts.binary(size)
-        return MysqlType(f"{_BLOBS[size]}text"), texts.characters(size, encoding)
-    size = 2 if column.max_length > 255 else 1
+            return MysqlType(f"{size}blob"), layout, read.binary()
+        return MysqlType(f"{size}text"), layout, read.characters(encoding)
+    layout = Layout(length_size=2 if column.max_length > 255 else 1)
     is_fixed = column.type == FIELD_TYPE.STRING
     if is_binary:
         if is_fixed and known is not None and known.name in ADDRESSES:
-            return MysqlType(known.name), texts.address(known.name)
+            return MysqlType(known.name), layout, read.each_value(texts.address(known.name))
         length = column.max_length
-        return MysqlType("binary" if is_fixed else "varbinary", length=length), texts.binary(size, length * is_fixed)
+        return MysqlType("binary" if is_fixed else "varbinary", length=length), layout, read.binary(length * is_fixed)
     type_ = MysqlType("char" if is_fixed else "varchar", length=column.max_length // most)
-    return type_, texts.characters(size, encoding)
+    return type_, layout, read.characters(encoding)
+
+
+def _time(scale: int) -> Read:
+    return read.each_value(texts.time(scale))
 
 
 _TEMPORAL = {
-    FIELD_TYPE.DATETIME2: ("datetime", texts.date_time),
-    FIELD_TYPE.TIMESTAMP2: ("timestamp", texts.timestamp),
-    FIELD_TYPE.TIME2: ("time", texts.time),
+    FIELD_TYPE.DATETIME2: ("datetime", 5, read.date_time),
+    FIELD_TYPE.TIMESTAMP2: ("timestamp", 4, read.timestamp),
+    FIELD_TYPE.TIME2: ("time", 3, _time),
 }
-_SIMPLE: dict[int, tuple[MysqlType, Reader]] = {
-    FIELD_TYPE.YEAR: (MysqlType("year"), texts.year),
-    FIELD_TYPE.DATE: (MysqlType("date"), texts.date),
-    FIELD_TYPE.NEWDATE: (MysqlType("date"), texts.date),
-}
+_SIMPLE = {FIELD_TYPE.YEAR: ("year", 1), FIELD_TYPE.DATE: ("date", 3), FIELD_TYPE.NEWDATE: ("date", 3)}

@@ -149,7 +149,7 @@ class Transactions:
         table = table_of(event, self._server, catalog)
         known = self._known.get(name)
         if known is not None and known.shape.described() == table.shape.described():
-            table = LoggedTable(known.shape, table.readers)
+            table = LoggedTable(known.shape, table.layouts)
         else:
             self.pending.note_columns(table.shape, self._statement.pop(name, None))
         if not table.shape.key_indexes:
@@ -190,7 +190,7 @@ class Transactions:
             add(shape, change, size, place)
 
     def _check_whole(self, event: Any, table: LoggedTable) -> None:
-        count = len(table.readers)
+        count = len(table.layouts)
         bitmaps = [event.columns_present_bitmap]
         bitmaps += [event.columns_present_bitmap2] if isinstance(event, UpdateRowsEvent) else []
         whole = all(int.from_bytes(each, "little") & ((1 << count) - 1) == (1 << count) - 1 for each in bitmaps)

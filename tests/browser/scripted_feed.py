@@ -1,7 +1,4 @@
-"""A feed that plays a script instead of a query: the page can be looked at without Spark.
-
-`python -m tests.browser.scripted_feed` serves it on http://127.0.0.1:8401.
-"""
+"""A feed that plays a script instead of a query: its view can be looked at without Spark."""
 
 from __future__ import annotations
 
@@ -9,11 +6,10 @@ import math
 import random
 from typing import Any
 
-from potok.server.console.feed import UnknownTable
-
 USERS = ["maria.silva", "jonas.weber", "aiko.tanaka", "emma.dubois", "omar.haddad", "lucia.rossi", "noah.larsen"]
 USERS += ["priya.nair", "pavel.novak", "chloe.martin", "diego.torres", "hanna.virtanen", "liam.oconnor"]
 CITIES = ["Berlin", "Lisbon", "Tokyo", "Paris", "Oslo", "Mumbai", "Prague", "Madrid"]
+QUERY = "shop-orders"
 WINDOW_MS = 10_000
 EPOCH_MS = 1_767_225_600_000
 
@@ -78,11 +74,11 @@ class ScriptedFeed:
         series = {
             "kind": "series", "table": "window_totals", "title": "Sales per 10 seconds", "unit": "$", "limit": 30,
         }  # fmt: skip
-        return {"query": "shop-orders", "nodes": NODES, "tables": tables, "panels": [top, series]}
+        return {"query": QUERY, "nodes": NODES, "tables": tables, "panels": [top, series]}
 
     def snapshot(self) -> dict[str, Any]:
         if self.phase == "starting":
-            return {"at": EPOCH_MS, "query": "shop-orders", "state": "starting", "error": ""}
+            return {"at": EPOCH_MS, "query": QUERY, "state": "starting", "error": ""}
         if self.phase == "running":
             self.batch += 1
             self._add_letters()
@@ -90,7 +86,7 @@ class ScriptedFeed:
         rate = 3000 + 400 * math.sin(b / 9) + self._random.uniform(-120, 120)
         dead = {"decode": 6 * b, "late": 12 * b, "error": b // 4}
         return {
-            "at": EPOCH_MS + b * 400, "query": "shop-orders", "state": self.phase,
+            "at": EPOCH_MS + b * 400, "query": QUERY, "state": self.phase,
             "error": "QueryError: the disk is full" if self.phase == "failed" else "",
             "uptime_ms": 8_000 + b * 400, "batch": b, "batch_ms": round(420 + 60 * math.sin(b / 4)),
             "rate_in": rate, "rate_out": rate * 0.62, "lag": round(abs(900 * math.sin(b / 6))),
@@ -101,11 +97,8 @@ class ScriptedFeed:
             "steps": self._steps(rate), "panels": [self._top(), self._series()],
         }  # fmt: skip
 
-    def rows(self, table: str, find: str, limit: int) -> dict[str, Any]:
-        if table not in {node["name"] for node in NODES if node["family"] == "stateful"}:
-            raise UnknownTable("shop-orders", table)
-        keys = [user for user in USERS if find in user][:limit]
-        return {"rows": [{"key": key, "value": 10 + self.batch} for key in keys], "more": False}
+    def figures(self) -> dict[str, Any]:
+        return self.snapshot()
 
     def _add_letters(self) -> None:
         for reason, step, error, value in self._random.choices(LETTERS, k=self.batch % 3):
@@ -145,12 +138,3 @@ class ScriptedFeed:
             parts["others"] = full * 900
             windows.append({"start": start, "end": start + WINDOW_MS, "total": sum(parts.values()), "parts": parts})
         return {"keys": [*CITIES[:6], "others"], "windows": windows}
-
-
-if __name__ == "__main__":
-    from potok.server.console.app import create_app
-    from potok.server.console.server import Server
-
-    with Server(create_app(ScriptedFeed()), 8401) as server:
-        print(server.url, flush=True)
-        input()

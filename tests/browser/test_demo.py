@@ -22,7 +22,7 @@ def demo(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     said = process.stderr.readline()
-    found = re.search(r"http://127\.0\.0\.1:\d+", said)
+    found = re.search(r"http://127\.0\.0\.1:\d+/\S+", said)
     assert found, said + process.stderr.read()
     yield process, found.group()
     if process.poll() is None:

@@ -3,17 +3,21 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from potok.demo.play import GeneratorDied, play
+from potok.demo.play import PORTS, GeneratorDied, listening, play
 from potok.demo.shop import ORDERS
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import QueryError
 from potok.log.open import open_broker
+from potok.server.app_server import CannotListen
+from potok.settings import Settings
+from potok.statements.query_tables import QueryTables
 
 
 class Pretended:
@@ -56,11 +60,12 @@ def test_the_page_is_up_before_spark_is(tmp_path: Path) -> None:
     states: list[str] = []
 
     def start(builder: StreamsBuilder, url: str) -> Pretended:
-        page = lines[0].split()[2]
+        page, _, view = lines[0].split()[2].partition("/console/")
+        assert view == "#/queries/shop-orders"
         while not states or states[-1] == "":
-            with urllib.request.urlopen(f"{page}/api/snapshot", timeout=10) as answer:
+            with urllib.request.urlopen(f"{page}/queries/shop-orders/figures", timeout=10) as answer:
                 states.append(json.load(answer).get("state", ""))
-        with urllib.request.urlopen(f"{page}/api/topology", timeout=10) as answer:
+        with urllib.request.urlopen(f"{page}/queries/shop-orders/topology", timeout=10) as answer:
             shape = json.load(answer)
         assert {node["label"] for node in shape["nodes"]} > {"orders", "high-value-orders", "order_counts"}
         assert [panel["kind"] for panel in shape["panels"]] == ["top", "series"]
@@ -69,6 +74,18 @@ def test_the_page_is_up_before_spark_is(tmp_path: Path) -> None:
     play(f"file:{tmp_path}", port=0, rate=10, open_browser=False, say=lines.append, start=start)
 
     assert states[-1] == "starting"
+
+
+def test_without_a_port_the_first_free_one_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as other, QueryTables(open_broker(tmp_path), Settings(), []) as database:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = other.getsockname()[1]
+        monkeypatch.setattr("potok.demo.play.DEFAULT_PORT", taken)
+        with listening(database, None) as server:
+            assert taken < server.port < taken + PORTS
+        with pytest.raises(CannotListen, match="--port"):
+            listening(database, taken)
 
 
 def test_it_ends_by_itself_after_so_many_seconds(tmp_path: Path) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -61,9 +60,11 @@ def gateway(
 
 
 def _announce(running: Gateway, *, as_json: bool) -> None:
+    from potok.sources.gateway import status_as_object
+
     for each in running.status():
         if as_json:
-            print_json({"event": "listening", **_fields(each)})
+            print_json({"event": "listening", **status_as_object(each)})
         else:
             place = "" if each.address is None else f" on {each.address}"
             note(f"{each.name}: {each.kind}{place}, into topic {each.topic}")
@@ -71,10 +72,12 @@ def _announce(running: Gateway, *, as_json: bool) -> None:
 
 def _watch(running: Gateway, interruption: Interruption, *, as_json: bool) -> None:
     """Show the counts until the user interrupts: live on a terminal, as lines elsewhere."""
+    from potok.sources.gateway import status_as_object
+
     if as_json or not console(stderr=True).is_terminal:
         while not interruption.asked.wait(REPORT_S):
             for each in running.status():
-                print_json({"event": "status", **_fields(each)}) if as_json else note(_line(each))
+                print_json({"event": "status", **status_as_object(each)}) if as_json else note(_line(each))
         return
     from rich.live import Live
 
@@ -84,9 +87,11 @@ def _watch(running: Gateway, interruption: Interruption, *, as_json: bool) -> No
 
 
 def _end(running: Gateway, *, as_json: bool) -> None:
+    from potok.sources.gateway import status_as_object
+
     for each in running.status():
         if as_json:
-            print_json({"event": "stopped", **_fields(each)})
+            print_json({"event": "stopped", **status_as_object(each)})
         else:
             note(_line(each))
 
@@ -121,11 +126,3 @@ def _line(status: ListenerStatus) -> str:
     parts += [f"missing {counts.missing:,}"] if counts.missing else []
     parts += [status.problem] if status.problem else []
     return f"{status.name}: {', '.join(parts)}"
-
-
-def _fields(status: ListenerStatus) -> dict[str, Any]:
-    found = asdict(status)
-    counts, letters = status.counts, status.dead_letters
-    found["counts"] = {**asdict(counts), "buffered": counts.buffered}
-    found["dead_letters"] = None if letters is None else {**asdict(letters), "buffered": letters.buffered}
-    return found

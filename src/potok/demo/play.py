@@ -19,13 +19,19 @@ from potok.dsl.builder import StreamsBuilder
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.log.open import open_broker
-from potok.server.console.app import create_app
-from potok.server.console.query_feed import QueryFeed
-from potok.server.console.server import Server
+from potok.server.app_server import CannotListen
+from potok.server.figures.query_feed import QueryFeed
+from potok.server.server import Server
+from potok.settings import Settings
+from potok.statements.database import Database
+from potok.statements.query_tables import QueryTables
 
 PARTITIONS = 2
 RETENTION_BYTES = 256 << 20
 DEFAULT_PORT = 8400
+PORTS = 20
+"""How many ports are tried, if none is asked for."""
+
 LOOK_SECONDS = 0.25
 
 
@@ -82,12 +88,14 @@ def play(
     create_topics(broker)
     builder = build()
     topology = builder.build()
-    feed = QueryFeed(broker, topology.name, topology=topology, panels=PANELS)
-    server = Server(create_app(feed), DEFAULT_PORT if port is None else port, search=port is None)
-    with server:
-        say(f"Potok demo: {server.url}   (Ctrl-C ends it)")
+    database = QueryTables(broker, Settings.load(broker=url), [topology.name])
+    server = listening(database, port)
+    server.figures.add(topology.name, QueryFeed(broker, topology.name, topology=topology, panels=PANELS))
+    with database, server:
+        page = f"{server.url}/console/#/queries/{topology.name}"
+        say(f"Potok demo: {page}   (Ctrl-C ends it)")
         if open_browser:
-            webbrowser.open(server.url)
+            webbrowser.open(page)
         with _generator(url, rate) as generator:
             query = start(builder, url)
             # Spark installs its own handler when it starts, which would cancel the current batch, so ours is
@@ -99,6 +107,16 @@ def play(
                     ending.set()  # from here on, Ctrl-C does not wait for the batch
                     say("stopping at the end of the batch")
                     query.stop()
+
+
+def listening(database: Database, port: int | None) -> Server:
+    """Return a server on a port, or on the first free one from 8400."""
+    if port is not None:
+        return Server(database, port=port)
+    for candidate in range(DEFAULT_PORT, DEFAULT_PORT + PORTS - 1):
+        with contextlib.suppress(CannotListen):
+            return Server(database, port=candidate)
+    return Server(database, port=DEFAULT_PORT + PORTS - 1)
 
 
 def create_topics(broker: Broker) -> None:

@@ -7,7 +7,7 @@ from typing import TypedDict
 from potok.demo.shop import GRACE, ORDERS, WINDOW
 from potok.dsl.builder import StreamsBuilder
 from potok.duration import minutes
-from potok.server.console.panel import Panel
+from potok.server.figures.panel import Panel
 from potok.topology.nodes.windows import tumbling
 
 QUERY = "shop-orders"

@@ -19,8 +19,11 @@ from potok.server.api import changes, events, records, sagas, tables
 from potok.server.api import queries as api_queries
 from potok.server.commands import routes as commands
 from potok.server.commands.openapi import describe_commands
+from potok.server.console.pages import console_routes, start_page
 from potok.server.context import Site
 from potok.server.errors import BadRequest, InternalError, NotThere, ServingError
+from potok.server.inspection import cluster, dead_letters, overview, patterns, rows, sources, topics
+from potok.server.inspection import queries as inspection_queries
 from potok.server.ksql import inserts, statements
 from potok.server.ksql import queries as ksql_queries
 from potok.server.operations.routes import Operations
@@ -37,6 +40,9 @@ The REST API of ksqlDB is served as well: `/ksql`, `/query`, `/query-stream`, `/
 `/metrics`, `/livez` and `/readyz` are for monitoring.
 """
 
+INSPECTION = (overview, inspection_queries, topics, dead_letters, rows, patterns, sources, cluster)
+"""What operators see and do; the console calls nothing else."""
+
 
 def create_app(
     database: Database,
@@ -47,6 +53,7 @@ def create_app(
     pages: Sequence[Page] = (),
     files: Sequence[Files] = (),
     monitor: Monitor | None = None,
+    console: bool = True,
 ) -> FastAPI:
     """Create the application over a database, which stays open when the application ends.
 
@@ -56,6 +63,7 @@ def create_app(
         pages: Pages of a program, matched before all other paths.
         files: Files of a program, matched last.
         monitor: What the process measures; otherwise, the queries of the database are monitored.
+        console: Serve the web console at `/console/`, and at `/` if the program has nothing there.
     """
     limits = limits or Limits()
     site = Site(database, limits)
@@ -80,14 +88,25 @@ def create_app(
     app.router.routes[:0] = [*map(PageRoute, pages), tables.QUICK]
     for routes in (operations.routes, commands.ROUTES, statements.ROUTES, ksql_queries.ROUTES, inserts.ROUTES):
         app.router.routes.extend(routes)
-    for api in (changes, tables, records, events, sagas, api_queries):
+    for api in (*INSPECTION, changes, tables, records, events, sagas, api_queries):
         app.include_router(api.router)
     describe_commands(app, site.aggregates)
+    if console:
+        app.router.routes.extend(console_routes())
     app.router.routes.extend(file_routes(files))
+    starts_here = console and "/" not in {*(page.path for page in pages), *(item.prefix or "/" for item in files)}
+    if starts_here:
+        app.router.routes.append(start_page())
     if leave_tables_alone(page.path for page in pages):
         app.add_middleware(QuickRows, reads=site.reads)
     app.add_middleware(
-        Guard, tokens=tokens or Tokens({}), limits=limits, bodies=site.bodies, unsent=site.unsent, origins=origins
+        Guard,
+        tokens=tokens or Tokens({}),
+        limits=limits,
+        bodies=site.bodies,
+        unsent=site.unsent,
+        origins=origins,
+        opened={"/"} if starts_here else (),
     )
     app.add_exception_handler(PotokError, _potok_error)
     app.add_exception_handler(HTTPException, _http_error)

@@ -19,6 +19,8 @@ from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.commands.declared import DeclaredAggregates
 from potok.server.commands.results import CommandResults
 from potok.server.errors import BadRequest
+from potok.server.figures.figures import Figures
+from potok.server.inspection.live import LiveFigures
 from potok.server.ksql.statuses import Statuses
 from potok.server.positions.waits import PositionWaits
 from potok.server.pushes import Pushes
@@ -46,7 +48,8 @@ class Site:
         self.waits = PositionWaits(database.broker)
         self.aggregates = DeclaredAggregates(database)
         self.results = CommandResults(database, self.pushes.pool)
-        self.feeds: set[Feed | SnapshotFeed[Any]] = set()
+        self.figures = Figures(database)
+        self.feeds: set[Feed | SnapshotFeed[Any] | LiveFigures] = set()
         self.address = "localhost:8088"
 
     def monitored_by(self, monitor: Monitor | None) -> Monitor:
@@ -70,6 +73,7 @@ class Site:
 
     def close(self) -> None:
         self.end_streams()
+        self.figures.close()
         self.reads.release()
         self.pushes.pool.shutdown(wait=False)
         self.work.close()

@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from potok.server.access.guard import OPEN_PATHS, caller_of
+from potok.server.access.guard import caller_of, is_open
 from potok.server.access.tokens import READ, WRITE
 from potok.server.context import site_of
 from potok.server.errors import PageFailed, TooLong, WrongMethod
@@ -78,7 +78,7 @@ class PageRoute(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         # Public paths belong to the server: a page there would respond without a token.
-        if scope["type"] != "http" or scope["path"] in OPEN_PATHS:
+        if scope["type"] != "http" or is_open(scope["path"]):
             return Match.NONE, {}
         found = self._pattern.fullmatch(raw_path(scope))
         if found is None:

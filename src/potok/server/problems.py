@@ -14,6 +14,7 @@ from potok.log.errors import DiskFull, KeylessRecord, MetadataConflict, RecordTo
 from potok.patterns.sagas.control import UnknownAction
 from potok.server.errors import Busy, ServingError
 from potok.server.ksql.json_rows import dump
+from potok.snapshots.key_text import NotAKey
 from potok.snapshots.position_wait import PositionNotReachedError
 from potok.snapshots.saga_instances import (
     ActionRefused,
@@ -23,7 +24,9 @@ from potok.snapshots.saga_instances import (
     SeveralSagas,
     UnknownState,
 )
+from potok.snapshots.table_view import NotWindowed
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
+from potok.snapshots.versions import BeforeHistory, NoHistory
 from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
 from potok.statements.errors import CatalogChanged, NotRunningHere, UnknownQuery
@@ -81,6 +84,10 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (TopicNotFound, 404),
     (NoSuchQuery, 404),
     (NoSuchTable, 404),
+    (NotAKey, 400),
+    (NotWindowed, 400),
+    (NoHistory, 400),
+    (BeforeHistory, 400),
     (NoSuchSaga, 404),
     (NoSuchInstance, 404),
     (UnknownAction, 400),

@@ -1,8 +1,9 @@
-"""The sagas of the queries of a database."""
+"""The sagas of the queries of a program, or of all queries of a log."""
 
 from __future__ import annotations
 
 from potok.snapshots.saga_instances import SagaOf, sagas_of
+from potok.snapshots.tables import known_queries
 from potok.state.entry import metadata_key_of
 from potok.statements.database import Database
 from potok.statements.query_tables import QueryTables
@@ -17,9 +18,8 @@ class KnownSagas:
         self._found: list[SagaOf] = []
 
     def known(self) -> list[SagaOf]:
-        if not isinstance(self._database, QueryTables):
-            return []  # statements have no sagas
-        broker, queries = self._database.broker, self._database.query_names
+        broker = self._database.broker
+        queries = self._database.query_names if isinstance(self._database, QueryTables) else known_queries(broker)
         seen = tuple(broker.get_metadata_of([metadata_key_of(query, "description") for query in queries]))
         if seen != self._seen:
             self._found, self._seen = sagas_of(broker, queries), seen

@@ -12,6 +12,7 @@ from potok.server.access.tokens import Tokens
 from potok.server.app import create_app
 from potok.server.app_server import AppServer
 from potok.server.errors import OpenToAll
+from potok.server.figures.figures import Figures
 from potok.server.pages import Files, Page
 from potok.statements.database import Database
 
@@ -32,6 +33,7 @@ class Server(AppServer):
         pages: Pages of a program, which it serves itself.
         files: Files of a program.
         monitor: What the process measures; otherwise, the queries of the database are monitored.
+        console: Serve the web console.
     """
 
     def __init__(
@@ -46,15 +48,30 @@ class Server(AppServer):
         pages: Sequence[Page] = (),
         files: Sequence[Files] = (),
         monitor: Monitor | None = None,
+        console: bool = True,
     ) -> None:
         if not tokens and not is_loopback(host):
             raise OpenToAll(host)
         super().__init__(host, port)
         self.app = create_app(
-            database, tokens=tokens, limits=limits, origins=origins, pages=pages, files=files, monitor=monitor
+            database,
+            tokens=tokens,
+            limits=limits,
+            origins=origins,
+            pages=pages,
+            files=files,
+            monitor=monitor,
+            console=console,
         )
         self.app.state.site.address = f"{host}:{self.port}"
         self._serve(self.app, name="potok-serve", connections=self.app.state.site.limits.connections)
+
+    @property
+    def figures(self) -> Figures:
+        """What the console shows of queries."""
+        found = self.app.state.site.figures
+        assert isinstance(found, Figures)
+        return found
 
     def start(self) -> None:
         """Start serving in a thread. The port accepts connections from the construction of this object."""

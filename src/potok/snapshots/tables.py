@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
@@ -194,3 +194,11 @@ def known_queries(broker: Broker) -> list[str]:
         for metadata_key in broker.list_metadata("query/")
         if metadata_key.endswith("/ledger")
     )
+
+
+def query_named(known: Sequence[str], name: str) -> str:
+    """Return a query by its name, or by that name in upper case, as SQL stores it."""
+    for each in (name, name.upper()):
+        if each in known:
+            return each
+    raise NoSuchQuery(name, list(known))

@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -15,11 +15,13 @@ from potok.errors import TopologyError
 from potok.extras import need_extra
 from potok.log.broker import Broker
 from potok.log.open import open_broker
+from potok.snapshots.source_status import GATEWAY
 from potok.sources.appender import Appender
 from potok.sources.buffer import Buffer
 from potok.sources.counters import Counters, Counts
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec
 from potok.sources.overload import Overload
+from potok.sources.status_report import StatusReport
 
 _DEAD_LETTERS = Overload(max_records=10_000, max_bytes=16 << 20, when_full="drop_newest")
 
@@ -97,6 +99,7 @@ class Gateway:
     ) -> None:
         check_listeners(listeners)
         self._stop_timeout_s = stop_timeout_s
+        self._report: StatusReport | None = None
         self._stopped = threading.Event()
         self._log = ExitStack()
         if isinstance(broker, Broker):
@@ -117,12 +120,18 @@ class Gateway:
     def start(self) -> None:
         for running in self._running:
             running.start()
+        self._report = StatusReport(
+            self.broker, GATEWAY, lambda: {one.name: status_as_object(one) for one in self.status()}
+        )
+        self._report.start()
 
     def stop(self) -> None:
         """Stop receiving, append what is buffered, and close the log."""
         end = time.monotonic() + self._stop_timeout_s
         for running in self._running:
             running.stop(max(0.0, end - time.monotonic()))
+        if self._report is not None:
+            self._report.stop()
         self._log.close()
         self._stopped.set()
 
@@ -150,6 +159,15 @@ class Gateway:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
+
+
+def status_as_object(status: ListenerStatus) -> dict[str, Any]:
+    """Return a status as plain data, ready for JSON."""
+    found = asdict(status)
+    counts, letters = status.counts, status.dead_letters
+    found["counts"] = {**asdict(counts), "buffered": counts.buffered}
+    found["dead_letters"] = None if letters is None else {**asdict(letters), "buffered": letters.buffered}
+    return found
 
 
 def check_listeners(listeners: Sequence[ListenerSpec]) -> None:

@@ -23,8 +23,8 @@ _TEXT_FORMATS = ("sql_json", "sql_delimited")
 
 def printed_lines(batch: pa.RecordBatch, partition: int, source: Source | None) -> list[str]:
     """`rowtime: ..., key: ..., value: ..., partition: ...` for each record."""
-    keys = _shown_keys(batch, source)
-    values = _shown_values(batch, source)
+    keys = shown_keys(batch, source)
+    values = shown_values(batch, source)
     times = batch.column("timestamp").to_pylist()
     return [
         f"rowtime: {_instant(at)}, key: {key}, value: {value}, partition: {partition}"
@@ -42,7 +42,7 @@ def _instant(at_ms: int | None) -> str:
     return f"{at:%Y/%m/%d %H:%M:%S}.{at_ms % 1_000:03d} Z"
 
 
-def _shown_keys(batch: pa.RecordBatch, source: Source | None) -> list[str]:
+def shown_keys(batch: pa.RecordBatch, source: Source | None) -> list[str]:
     data = batch.column("key").to_pylist()
     if source is None or not source.keys:
         return [guessed(key) for key in data]
@@ -60,7 +60,7 @@ def _shown_keys(batch: pa.RecordBatch, source: Source | None) -> list[str]:
     return shown
 
 
-def _shown_values(batch: pa.RecordBatch, source: Source | None) -> list[str]:
+def shown_values(batch: pa.RecordBatch, source: Source | None) -> list[str]:
     data = batch.column("value").to_pylist()
     if source is None or source.value_format.startswith(_TEXT_FORMATS):
         return [guessed(value) for value in data]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -34,6 +35,14 @@ _STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "f
 _KEYS = (VARCHAR, INT, BIGINT, DOUBLE, BOOLEAN, BYTES)
 
 
+class Controlled(Protocol):
+    """A query that this process runs."""
+
+    def pause(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
 class QueryTables(Database):
     """The tables of queries of `StreamsBuilder` programs, which run in this process or in another one. Statements can
     only read them."""
@@ -43,6 +52,7 @@ class QueryTables(Database):
     def __init__(self, broker: Broker, settings: Settings, queries: Sequence[str]) -> None:
         self._queries = tuple(queries)
         self._seen: tuple[bytes | None, ...] | None = None
+        self._controlled: dict[str, Controlled] = {}
         super().__init__(broker, settings, runs=False, logs_dead_letters=False)
 
     @property
@@ -58,6 +68,22 @@ class QueryTables(Database):
     def apply(self, parsed: ast.Parsed, properties: Mapping[str, str]) -> Done:
         hint = "change the program and restart it"
         raise Refused("tables of a program are defined by the program", hint=hint, location=parsed.at)
+
+    def control(self, query: str, running: Controlled) -> None:
+        """Let clients pause and resume a query that this process runs."""
+        self._controlled[query] = running
+
+    def actions(self, query_id: str) -> tuple[str, ...]:
+        return ("pause", "resume") if query_id in self._controlled else ()
+
+    def steer(self, query_id: str, action: str) -> str:
+        """Pause or resume a query of this process between two batches; return what was done."""
+        running = self._controlled.get(query_id)
+        if running is None:
+            hint = "pause it in the process that runs it: potok run PROGRAM --serve PORT"
+            raise Refused(f'query "{query_id}" does not run in this process', hint=hint)
+        (running.pause if action == "pause" else running.resume)()
+        return f"query {query_id} is {'paused' if action == 'pause' else 'resumed'}"
 
     @property
     def query_names(self) -> tuple[str, ...]:

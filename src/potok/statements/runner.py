@@ -21,6 +21,9 @@ log = logging.getLogger(__name__)
 
 FIRST_RETRY_S, LAST_RETRY_S = 1.0, 60.0
 
+QUERY_ACTIONS = ("pause", "resume", "restart", "terminate")
+"""What can be done to a query of a catalog."""
+
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:

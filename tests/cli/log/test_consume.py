@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from potok.cli.log.consume import as_line, as_object
+from potok.cli.log.consume import as_line
 from potok.log.open import open_broker
+from potok.log.plain_records import record_as_object
 from potok.records.log_record import LogRecord
 
 
@@ -61,7 +62,7 @@ def test_an_empty_topic_shows_nothing(potok, log) -> None:
 
 def test_an_object_holds_the_record_and_its_place() -> None:
     record = LogRecord(b"k", b"v", 5, (("h", b"\xff"),), "orders", 2, 9)
-    assert as_object(record) == {
+    assert record_as_object(record) == {
         "key": "k",
         "value": "v",
         "timestamp": 5,

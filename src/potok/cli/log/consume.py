@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import heapq
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +16,7 @@ from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import note, print_json, show_bytes_of_record
 from potok.log.clients.consumer import Consumer
 from potok.log.errors import PartitionsMovedError
+from potok.log.plain_records import record_as_object
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -56,7 +56,7 @@ def consume(
 
     def show(record: LogRecord) -> None:
         if as_json:
-            print_json(as_object(record))
+            print_json(record_as_object(record))
         else:
             sys.stdout.write(as_line(record) + "\n")
         if follow:
@@ -90,19 +90,6 @@ def read(log: Log, topic: str, partitions: set[int] | None, *, last: int | None,
         if position == end:
             time.sleep(_POLL_SECONDS)
         yield from _between(log, topic, position, end)
-
-
-def as_object(record: LogRecord) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "key": _text(record.key),
-        "value": _text(record.value),
-        "timestamp": record.timestamp_ms,
-        "partition": record.partition,
-        "offset": record.offset,
-    }
-    if record.headers:
-        shown["headers"] = {name: _text(value) for name, value in record.headers}
-    return shown
 
 
 def as_line(record: LogRecord) -> str:
@@ -145,15 +132,6 @@ def _run(log: Log, topic: str, partition: int, start: int, end: int) -> Iterator
 
 def _of(offsets: dict[int, int], partitions: set[int] | None) -> dict[int, int]:
     return {number: offset for number, offset in offsets.items() if partitions is None or number in partitions}
-
-
-def _text(data: bytes | None) -> Any:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
 
 
 _PORTION = 500

@@ -11,6 +11,7 @@ from potok.cli.output import note, print_json, print_table
 from potok.cli.state.offsets import offset_of
 from potok.clock import now_ms
 from potok.errors import PotokError
+from potok.log.plain_groups import members, queue_standing, standing
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -65,17 +66,13 @@ def show(context: typer.Context, group: Name, broker: Broker = None, as_json: Js
 
     with opened_log(context, broker) as log:
         described = log.describe_group(group)
-        partitions = _standing(log, described)
-        records = {topic: _queue_standing(log, group, topic) for topic in queues(log).get(group, [])}
+        partitions = standing(log, described)
+        records = {topic: queue_standing(log, group, topic, now_ms()) for topic in queues(log).get(group, [])}
         known = bool(described.members or described.committed)
     if not known and not records:
         raise NoSuchGroup(group)
     if as_json:
-        members = [
-            {"member": one.member, "client": one.client, "partitions": [f"{t}:{p}" for t, p in one.topic_partitions]}
-            for one in described.members
-        ]
-        print_json({"group": group, "members": members, "partitions": partitions, "queues": records})
+        print_json({"group": group, "members": members(described), "partitions": partitions, "queues": records})
         return
     if known:
         _print_members(described, partitions)
@@ -112,7 +109,7 @@ def reset(
 
 
 def _summary(log: Log, group: GroupDescription) -> dict[str, Any]:
-    lag = sum(row["lag"] or 0 for row in _standing(log, group))
+    lag = sum(row["lag"] or 0 for row in standing(log, group))
     return {
         "group": group.group,
         "kind": "consumers",
@@ -123,37 +120,9 @@ def _summary(log: Log, group: GroupDescription) -> dict[str, Any]:
 
 
 def _queue_summary(log: Log, group: str, topics: list[str]) -> dict[str, Any]:
-    rows = [row for topic in topics for row in _queue_standing(log, group, topic)]
+    rows = [row for topic in topics for row in queue_standing(log, group, topic, now_ms())]
     lag = sum(row["ready"] + row["out"] + row["waiting"] for row in rows)
     return {"group": group, "kind": "queue", "topics": topics, "members": None, "lag": lag}
-
-
-def _standing(log: Log, group: GroupDescription) -> list[dict[str, Any]]:
-    """Return one row per partition of its topics; the lag is None if nothing is committed."""
-    rows: list[dict[str, Any]] = []
-    for topic in filter(log.has_topic, group.topics):
-        committed = group.committed.get(topic, {})
-        for partition, end in sorted(log.end_offsets(topic).items()):
-            owner, offset = group.owner((topic, partition)), committed.get(partition)
-            rows.append(
-                {
-                    "topic": topic,
-                    "partition": partition,
-                    "committed": offset,
-                    "end": end,
-                    "lag": None if offset is None else max(0, end - offset),
-                    "member": None if owner is None else owner.client,
-                }
-            )
-    return rows
-
-
-def _queue_standing(log: Log, group: str, topic: str) -> list[dict[str, Any]]:
-    ends, now = log.end_offsets(topic), now_ms()
-    found = (
-        (part, state.counts(now, ends[part])) for part, state in sorted(_marks(log, group, topic).states().items())
-    )
-    return [{"partition": part, "ready": c.ready, "out": c.out, "waiting": c.waiting} for part, c in found]
 
 
 def _print_members(group: GroupDescription, partitions: list[dict[str, Any]]) -> None:

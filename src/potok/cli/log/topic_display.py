@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from potok.cli.output import note, print_table, show_bytes
 from potok.duration import show_ms
+from potok.log.plain_topics import size_of
 
 if TYPE_CHECKING:
     from potok.log.broker import PartitionDescription, TopicConfig, TopicDescription
@@ -65,45 +66,6 @@ def retention_text(config: TopicConfig) -> str:
     return ", ".join(limits)
 
 
-def summary(topic: TopicDescription) -> dict[str, Any]:
-    return {
-        "topic": topic.name,
-        "partitions": len(topic.partitions),
-        "records": topic.records,
-        "exact": topic.exact,
-        "bytes": _or_none(size_of(topic)),
-        "created_at_ms": _or_none(topic.created_at_ms),
-    }
-
-
-def description(topic: TopicDescription) -> dict[str, Any]:
-    config = topic.config
-    return summary(topic) | {
-        "dirty_ratio": round(topic.dirty_ratio, 4),
-        "config": {
-            "segment_bytes": config.segment_bytes,
-            "retention_ms": config.retention_ms,
-            "retention_bytes": config.retention_bytes,
-            "cleanup_policy": config.cleanup_policy,
-            "delete_retention_ms": config.delete_retention_ms,
-            "min_compaction_lag_ms": config.min_compaction_lag_ms,
-            "archive": config.archive,
-        },
-        "partition_offsets": [
-            {
-                "partition": p.partition,
-                "start_offset": p.start_offset,
-                "end_offset": p.end_offset,
-                "archived_from": p.earliest_offset,
-                "records": p.records,
-                "exact": p.exact,
-                "bytes": _or_none(p.bytes),
-            }
-            for p in topic.partitions
-        ],
-    }
-
-
 def compaction(topic: str, done: Compaction) -> dict[str, Any]:
     return {
         "topic": topic,
@@ -156,18 +118,8 @@ def print_archived(topic: str, files: Sequence[ArchivedFile], *, sealed: bool) -
     )
 
 
-def size_of(topic: TopicDescription) -> int:
-    """Return the size of a topic; negative if it is unknown."""
-    sizes = [part.bytes for part in topic.partitions]
-    return sum(sizes) if min(sizes, default=0) >= 0 else -1
-
-
 def _or_dash(number: int) -> int | str:
     return number if number >= 0 else "-"
-
-
-def _or_none(number: int) -> int | None:
-    return number if number >= 0 else None
 
 
 def instant(ms: int) -> str:

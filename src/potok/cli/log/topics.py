@@ -9,17 +9,16 @@ import typer
 from potok.cli.log.topic_display import (
     archived_file,
     compaction,
-    description,
     print_archived,
     print_compaction,
     print_description,
     print_list,
-    summary,
 )
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import note, print_json
 from potok.duration import to_ms
 from potok.errors import PotokError
+from potok.log.plain_topics import description, summary
 
 app = command_app(no_args_is_help=True, help="List, create, describe, compact, archive and delete topics.")
 

@@ -28,7 +28,7 @@ LINE_EVERY_MS = 5_000
 OBJECT_EVERY_MS = 1_000
 
 Snapshot = Mapping[str, Any]
-"""The current figures of a query, from `potok.server.console.query_feed`; batch figures start with the first batch."""
+"""The current figures of a query, from `potok.server.figures.query_feed`; batch figures start with the first batch."""
 
 _COLOURS = {"running": "green", "stopping": "yellow", "waiting": "yellow", "stopped": "dim", "failed": "red"}
 _ENDED = ("stopped", "failed")

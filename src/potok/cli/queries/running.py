@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from potok.cli.queries.panel import Display
     from potok.log.broker import Broker as Log
     from potok.runtime.queries.query import Query
-    from potok.server.console.query_feed import QueryFeed
+    from potok.server.figures.query_feed import QueryFeed
     from potok.snapshots.progress import Progress
 
 LOOK_SECONDS = 0.25
@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.25
 
 def run_with_display(log: Log, name: str, display: Display, start: Callable[[], Query]) -> None:
     """Start a query and show its progress until it ends, or until Ctrl-C or SIGTERM."""
-    from potok.server.console.query_feed import QueryFeed
+    from potok.server.figures.query_feed import QueryFeed
 
     with Interruption() as interruption:
         before = read_standing(log, name)

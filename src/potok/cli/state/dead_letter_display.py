@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from potok.cli.log.consume import as_object as record_as_object
 from potok.cli.output import console, counted, note, print_table, show_bytes_of_record
 from potok.cli.state.tables import show_instant
+from potok.dead_letters.plain import show_position
 
 if TYPE_CHECKING:
     from potok.dead_letters.dead_letters import Purge
@@ -24,28 +24,6 @@ _ALTERED = {
     "seen": "as the step saw them: the record was no longer in the log",
     "cut": "truncated: the dead letter would have been too large for the log",
 }
-
-
-def as_object(query: str, dead_letter: DeadLetter, fate: Fate) -> dict[str, Any]:
-    """Return the original record as `potok consume --json` prints it, with its state."""
-    from potok.records.log_record import LogRecord
-
-    headers = tuple((name, value or b"") for name, value in dead_letter.headers)
-    position = (dead_letter.topic, dead_letter.partition, dead_letter.offset)
-    record = LogRecord(dead_letter.key, dead_letter.value, dead_letter.timestamp_ms, headers, *position)
-    return {
-        "query": query,
-        "letter": show_position(dead_letter),
-        "state": fate.value,
-        "set_aside_at_ms": dead_letter.set_aside_at_ms,
-        "reason": dead_letter.reason,
-        "step": dead_letter.step,
-        "error": dead_letter.error,
-        "replays": dead_letter.replays,
-        "altered": dead_letter.altered,
-        "topic": dead_letter.topic,
-        **record_as_object(record),
-    }
 
 
 def print_dead_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
@@ -81,18 +59,6 @@ def print_dead_letter(query: str, dead_letter: DeadLetter, fate: Fate) -> None:
         console().print(f"header:     {_safe(name)} = {_whole(value)}", markup=False)
 
 
-def replay_as_object(query: str, replay: Replay, *, done: bool) -> dict[str, Any]:
-    positions = sorted(replay.appended.items())
-    return {
-        "query": query,
-        "done": done,
-        "letters": replay.letters,
-        "records": replay.records,
-        "partitions": [{"topic": topic, "partition": part, "records": count} for (topic, part), count in positions],
-        "left": dict(replay.left),
-    }
-
-
 def print_replay(query: str, replay: Replay, *, done: bool) -> None:
     if replay.records:
         rows = ((topic, part, count) for (topic, part), count in sorted(replay.appended.items()))
@@ -115,11 +81,6 @@ def print_purge(query: str, purge: Purge, *, done: bool) -> None:
         return
     removed = f"{counted(purge.removed, 'letter')} removed from the log" if purge.removed else "nothing to remove yet"
     note(f"purged {dead_letters}; {removed}")
-
-
-def show_position(dead_letter: DeadLetter) -> str:
-    partition, offset = dead_letter.position
-    return f"{partition}:{offset}"
 
 
 def _row(found: tuple[str, DeadLetter, Fate]) -> tuple[str | int, ...]:

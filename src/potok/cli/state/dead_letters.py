@@ -11,6 +11,7 @@ from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import counted, note, print_json
 from potok.cli.state import dead_letter_display as display
 from potok.cli.state.tables import QueryOption, chosen_query
+from potok.dead_letters.plain import dead_letter_as_object, replay_as_object, show_position
 from potok.errors import QueryError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def list_dead_letters(
         counts = [] if as_json else [_counts(log, box) for box in boxes]
     if as_json:
         for each in found:
-            print_json(display.as_object(*each))
+            print_json(dead_letter_as_object(*each))
         return
     if found:
         display.print_dead_letters(found)
@@ -99,7 +100,7 @@ def show(
         found = _found(box, position)
         fate = box.fates([found])[0]
     if as_json:
-        print_json(display.as_object(box.query, found, fate))
+        print_json(dead_letter_as_object(box.query, found, fate))
     else:
         display.print_dead_letter(box.query, found, fate)
 
@@ -132,7 +133,7 @@ def replay(
         _check(box, positions)
         done = box.replay(wanted, dry_run=dry_run)
     if as_json:
-        print_json(display.replay_as_object(box.query, done, done=not dry_run))
+        print_json(replay_as_object(box.query, done, done=not dry_run))
     else:
         display.print_replay(box.query, done, done=not dry_run)
 
@@ -224,7 +225,7 @@ def _found(box: DeadLetters, position: str) -> DeadLetter:
         hint = "potok dead-letters list shows them"
         raise NoSuchDeadLetter(f'query "{box.query}" has no dead letter at {position}', hint=hint)
     if len(found) > 1:
-        positions = " or ".join(map(display.show_position, found))
+        positions = " or ".join(map(show_position, found))
         raise NoSuchDeadLetter(
             f"there are {len(found)} dead letters at offset {position}", hint=f"use one of: {positions}"
         )

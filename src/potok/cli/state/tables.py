@@ -11,7 +11,6 @@ import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
 from potok.cli.output import console, counted, note, print_json, print_table, show_bytes_of_record
-from potok.cli.state.rows import first_rows, rows_of_key
 from potok.clock import parse_epoch_ms
 from potok.duration import show_ms
 from potok.errors import PotokError, QueryError
@@ -107,6 +106,8 @@ def get(
         raise typer.BadParameter("write [QUERY] TABLE KEY", param_hint="words")
     *first, table, key = words
     at_ms = None if at is None else _milliseconds(at)
+    from potok.snapshots.table_search import rows_of_key
+
     with opened_log(context, broker) as log:
         tables, table = _opened(log, table, first[0] if first else query, wait_for, wait)
         windowed = tables[table].windowed
@@ -139,20 +140,22 @@ def scan(
     as_json: Json = False,
 ) -> None:
     """Print the rows of a table in key order, at one committed batch."""
+    from potok.snapshots.table_search import Search, search_table
+
     with opened_log(context, broker) as log:
         tables, table = _opened(log, table, query, wait_for, wait)
         windowed = tables[table].windowed
-        rows = first_rows(tables, table, limit + 1, low, high)
+        found = search_table(tables, table, Search(low=low, high=high), limit)
         report_freshness(log, tables.query)
     if as_json:
-        for key, value in rows[:limit]:
+        for key, value in found.rows:
             print_json(as_object(key, value))
         return
-    if not rows:
+    if not found.rows:
         note("no rows")
         return
-    _print_rows(rows[:limit], windowed=windowed)
-    if len(rows) > limit:
+    _print_rows(found.rows, windowed=windowed)
+    if found.more:
         note(f"there are more rows; use --limit {limit * 10}, or --from and --to")
 
 

@@ -52,6 +52,13 @@ class Query:
         """Stop at the next batch boundary, and wait for it."""
         self.group.stop()
 
+    def pause(self) -> None:
+        """Pause between two batches: records wait in the log."""
+        self.group.pause(self.name)
+
+    def resume(self) -> None:
+        self.group.resume(self.name)
+
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end; return whether it was reached. Raise the error if the query failed."""
         return self.group.wait(timeout)

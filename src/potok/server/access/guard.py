@@ -31,6 +31,9 @@ ANSWER = "potok.answer"
 OPEN_PATHS = frozenset({"/healthcheck", "/info", "/livez", "/readyz"})
 """Paths for monitoring, which need no token."""
 
+CONSOLE = "/console/"
+"""The path of the console, whose files contain no data and need no token."""
+
 SLOWEST = 16 << 10
 """Minimum bytes per second of a body; a slower one must arrive within the response timeout."""
 
@@ -60,8 +63,9 @@ class Guard:
         bodies: HeldBytes,
         unsent: HeldBytes,
         origins: Collection[str] = (),
+        opened: Collection[str] = (),
     ) -> None:
-        self._app, self._tokens, self._limits = app, tokens, limits
+        self._app, self._tokens, self._limits, self._opened = app, tokens, limits, frozenset(opened)
         self._bodies, self._unsent = bodies, unsent
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
 
@@ -76,7 +80,8 @@ class Guard:
             if scope["type"] == "http" and scope["method"] == "OPTIONS" and origin is not None:
                 await _preflight(origin)(scope, receive, send)
                 return
-            known = self._tokens.known if scope["path"] in OPEN_PATHS else self._tokens.caller
+            open_to_all = is_open(scope["path"]) or scope["path"] in self._opened
+            known = self._tokens.known if open_to_all else self._tokens.caller
             scope[CALLER] = known(headers.get("authorization"))
             is_measured = scope["type"] == "http" and scope["path"] != STREAMED
             if is_measured:
@@ -155,6 +160,11 @@ def _check_length(headers: Headers, limits: Limits) -> None:
     declared = headers.get("content-length", "")
     if declared.isdigit() and (len(declared) > 18 or int(declared) > limits.body_bytes):
         raise BodyTooLarge(limits.body_bytes)
+
+
+def is_open(path: str) -> bool:
+    """Return whether a path of the server needs no token."""
+    return path in OPEN_PATHS or path == CONSOLE.rstrip("/") or path.startswith(CONSOLE)
 
 
 def caller_of(scope: Scope) -> Caller:

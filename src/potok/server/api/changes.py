@@ -20,6 +20,7 @@ from potok.server.api.snapshot_feed import SnapshotFeed, TableFeed
 from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
 from potok.server.errors import NoChanges, TooSlow
+from potok.server.inspection.live import LiveFigures
 from potok.server.ksql.json_rows import dump
 from potok.server.ksql.queries import reason, until_gone
 from potok.server.problems import BAD, NOT_THERE, problem_of
@@ -32,7 +33,7 @@ from potok.statements.query_tables import QueryTables
 
 router = APIRouter(tags=["changes"])
 
-AnyFeed = Feed | SnapshotFeed[Any]
+AnyFeed = Feed | SnapshotFeed[Any] | LiveFigures
 
 EVENT_ID = Header(None, alias="Last-Event-ID", description="Resume after this event.")
 SAME_ID = "The same as the header, for clients that cannot send one."

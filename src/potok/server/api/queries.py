@@ -25,6 +25,7 @@ from potok.server.positions.statements import read_by
 from potok.server.problems import NOT_THERE, problem_described, problem_response
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
+from potok.statements.query_tables import QueryTables
 from potok.statements.results import Done, Result, Rows
 from potok.statements.runner import QueryInfo
 
@@ -130,11 +131,17 @@ async def query(request: Request, query_id: str) -> Response:
     return answer(_description(await _known(site_of(request), query_id)))
 
 
-@router.post("/queries/{query_id}/{action}", tags=["queries"], summary="pause or resume", responses=NOT_THERE)
+@router.post("/queries/{query_id}/{action}", tags=["queries"], summary="pause, resume or restart", responses=NOT_THERE)
 async def steer(request: Request, query_id: str, action: str) -> Response:
-    if action not in ("pause", "resume"):
-        raise NotThere(f'there is no action "{action}"', hint="POST .../pause or .../resume, or DELETE the query")
-    return await _steer(request, query_id, action.upper())
+    """Pause or resume a query between two batches. `restart` pauses and resumes it, and retries a query that failed."""
+    if action not in ("pause", "resume", "restart"):
+        raise NotThere(
+            f'there is no action "{action}"', hint="POST .../pause, .../resume or .../restart, or DELETE the query"
+        )
+    if action != "restart":
+        return await _steer(request, query_id, action.upper())
+    await _steer(request, query_id, "PAUSE")
+    return await _steer(request, query_id, "RESUME")
 
 
 @router.delete(
@@ -148,6 +155,12 @@ async def _steer(request: Request, query_id: str, action: str) -> Response:
     caller_of(request.scope).require(ADMIN)
     site = site_of(request)
     info = await _known(site, query_id)
+    database = site.database
+    if isinstance(database, QueryTables):
+        if action not in ("PAUSE", "RESUME"):
+            raise BadRequest("a program ends its query", hint="stop the process that runs it")
+        message = await site.work.change(lambda: database.steer(info.query_id, action.lower()))
+        return answer({"query": info.query_id, "message": message})
     (parsed,) = await site.work.script(f"{action} {info.query_id};")
     done = await site.work.change(lambda: site.work.run(site.work.session(), parsed, {}))
     assert isinstance(done, Done)

@@ -8,7 +8,7 @@ import orjson
 from fastapi import APIRouter, Header, Request, Response
 
 from potok.server.access.guard import caller_of
-from potok.server.access.tokens import READ, WRITE
+from potok.server.access.tokens import WRITE
 from potok.server.api.idempotent import append_once
 from potok.server.api.record_bodies import records_of
 from potok.server.api.tables import answer
@@ -84,11 +84,3 @@ def check_writable(site: Site, topic: str) -> None:
         if source.topic == topic and source.is_table and source.query:
             hint = "send records to the sources of that query"
             raise BadRequest(f'topic "{topic}" is written by query {source.query}', hint=hint)
-
-
-@router.get("/topics", summary="The topics")
-async def topics(request: Request) -> Response:
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
-    names = await site.work.answer(site.database.broker.topics)
-    return answer({"topics": sorted(name for name in names if not name.startswith("_"))})

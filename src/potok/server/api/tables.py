@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query, Request, Response
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.routing import Route
 
-from potok.clock import parse_epoch_ms
 from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.tokens import READ
 from potok.server.answers import AnswerSize
 from potok.server.context import Site, site_of
 from potok.server.errors import BadRequest
+from potok.server.instants import instant_ms
 from potok.server.ksql.json_rows import dump
 from potok.server.positions.headers import WAITS, WAITS_FOR, wait_as_asked, waits_for
 from potok.server.problems import BAD, NOT_THERE
@@ -74,7 +74,7 @@ async def rows(
     if limit is not None and limit > site.limits.rows:
         raise BadRequest(f"limit exceeds the maximum of {site.limits.rows:,}", hint="request the rest with from")
     await _wait(request, site, name)
-    keys, windows = Keys(low, high, prefix), Windows(_ms(at), _ms(window_from), _ms(window_to))
+    keys, windows = Keys(low, high, prefix), Windows(instant_ms(at), instant_ms(window_from), instant_ms(window_to))
     size = _size(request, site)
     return await site.work.answer(lambda: _listed(size, site.reads.in_range(name, keys, windows, limit)))
 
@@ -100,7 +100,11 @@ async def row(request: Request) -> Response:
     name, key = request.path_params["name"], request.path_params["key"]
     await _wait(request, site, name)
     asked = request.query_params if request.scope["query_string"] else {}
-    windows = Windows(_ms(asked.get("at")), _ms(asked.get("from")), _ms(asked.get("to"))) if asked else EVERY
+    windows = (
+        Windows(instant_ms(asked.get("at")), instant_ms(asked.get("from")), instant_ms(asked.get("to")))
+        if asked
+        else EVERY
+    )
     size = _size(request, site)
     if site.reads.local_table(name) is not None:
         return _by_key(site, name, key, windows, size)
@@ -151,13 +155,3 @@ QUICK = Route("/tables/{name}/{key:row_key}", row, methods=["GET"])
 
 def answer(content: Any, status: int = 200) -> Response:
     return Response(dump(content), status, media_type="application/json")
-
-
-def _ms(text: str | None) -> int | None:
-    if text is None:
-        return None
-    try:
-        return parse_epoch_ms(text)
-    except ValueError as error:
-        hint = "write milliseconds since 1970, or 2026-01-31T12:00:00Z"
-        raise BadRequest(f'"{text}" is not a timestamp', hint=hint) from error

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -14,10 +15,12 @@ from potok.errors import PotokError
 from potok.extras import need_extra
 from potok.log.broker import Broker
 from potok.retry_policy import Retry, brief_calls
+from potok.snapshots.source_status import CAPTURE
 from potok.sources.cdc.errors import CaptureStopped
 from potok.sources.cdc.landing import Landing
 from potok.sources.cdc.progress import CaptureStatus, Progress
 from potok.sources.cdc.shape import Shape
+from potok.sources.status_report import StatusReport
 from potok.topology.capture import Capture
 from potok.topology.graph import Topology
 
@@ -45,6 +48,7 @@ class CaptureRunner:
         self._broker = broker
         self._landing = Landing(broker, capture.name)
         self._progress = Progress()
+        self._report = StatusReport(broker, CAPTURE, lambda: {capture.name: asdict(self.status())})
         self._stopping, self._ended = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"potok-cdc-{capture.name}", daemon=True)
         self.error: PotokError | None = None
@@ -52,11 +56,13 @@ class CaptureRunner:
 
     def start(self) -> None:
         self._thread.start()
+        self._report.start()
 
     def stop(self) -> None:
         """Land what was read, and end."""
         self._stopping.set()
         self._thread.join()
+        self._report.stop()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until it ends; return whether it has."""

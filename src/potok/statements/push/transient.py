@@ -37,6 +37,10 @@ def transient_name(query_id: str) -> str:
     return f"{PREFIX}{query_id.lower()}_{uuid.uuid4().hex[:8]}"
 
 
+def is_transient(query: str) -> bool:
+    return query.startswith(PREFIX)
+
+
 class Transient:
     """A running topology of one push query."""
 

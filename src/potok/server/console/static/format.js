@@ -48,3 +48,37 @@ export function batchTime(ms) {
   if (missing(ms)) return ["–", ""];
   return ms < 10_000 ? [whole.format(ms), "ms"] : [tenth.format(ms / 1000), "s"];
 }
+
+// A lag: short, and never negative.
+export function lagTime(ms) {
+  if (missing(ms)) return "–";
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${tenth.format(ms / 1000)} s`;
+  return duration(ms);
+}
+
+const stamp = new Intl.DateTimeFormat("en-GB", { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3 });
+
+// Date and time in the zone of the reader, in the order that sorts.
+export function when(ms) {
+  if (missing(ms)) return "–";
+  if (Math.abs(ms) > 8.64e15) return String(ms);
+  const part = Object.fromEntries(stamp.formatToParts(new Date(ms)).map(({ type, value }) => [type, value]));
+  return `${part.year}-${part.month}-${part.day} ${part.hour}:${part.minute}:${part.second}.${part.fractionalSecond}`;
+}
+
+export const size = (n) => (missing(n) ? "–" : bytes(n).join(" "));
+
+// A value of a record or a row on one line.
+export function plain(value) {
+  if (value === null || value === undefined) return "null";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+// The same over several lines; JSON text is indented.
+export function pretty(value) {
+  if (value === null || value === undefined) return "null";
+  if (typeof value !== "string") return JSON.stringify(value, null, 2);
+  if (!/^[[{]/.test(value)) return value;
+  try { return JSON.stringify(JSON.parse(value), null, 2); } catch { return value; }
+}

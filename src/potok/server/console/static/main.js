@@ -1,87 +1,72 @@
-// Brings the parts of the page together.
+// Finds the view for the address and opens it; draws the navigation.
 
-import { byId, setText } from "./dom.js";
-import { count, compact, duration, rate } from "./format.js";
-import { Letters } from "./letters.js";
-import { listen } from "./live.js";
-import { markOverflow } from "./overflow.js";
-import { Series } from "./series.js";
-import { Tables } from "./tables.js";
-import { Tiles } from "./tiles.js";
-import { Top } from "./top.js";
-import { Topology } from "./topology.js";
+import { onUnauthorized } from "./api.js";
+import { byId, el } from "./dom.js";
+import { askForToken } from "./dialogs.js";
+import { failure } from "./states.js";
 
-const POINTS = 120;
-const STATES = {
-  starting: "Spark is starting…",
-  running: "Running",
-  stopped: "Stopped",
-  failed: "Failed",
-  unreadable: "Cannot read the query",
-};
-const ENDED = ["stopped", "failed"];
-const KINDS = { top: Top, series: Series };
+const VIEWS = [
+  { path: "", title: "Overview", load: () => import("./views/overview.js") },
+  { path: "queries", title: "Query", hidden: true, load: () => import("./views/query.js") },
+  { path: "topics", title: "Topics", load: () => import("./views/topics.js") },
+  { path: "tables", title: "Tables", load: () => import("./views/tables.js") },
+  { path: "sql", title: "SQL", load: () => import("./views/sql.js") },
+  { path: "dead-letters", title: "Dead letters", load: () => import("./views/dead-letters.js") },
+  { path: "sagas", title: "Sagas", load: () => import("./views/sagas.js") },
+  { path: "sources", title: "Sources and sinks", load: () => import("./views/sources.js") },
+  { path: "cluster", title: "Cluster", load: () => import("./views/cluster.js") },
+];
 
-const tiles = new Tiles(byId("tiles"));
-const topology = new Topology(byId("topology"), byId("detail"));
-const letters = new Letters();
-const tables = new Tables();
-let panels = [];
-let history = [];
-let drawn = "";
+const view = byId("view");
+let opened = new AbortController();
 
-async function loadTopology() {
-  const answer = await fetch("/api/topology");
-  if (!answer.ok) return;
-  const shape = await answer.json();
-  const text = JSON.stringify(shape);
-  if (text === drawn) return;
-  drawn = text;
-  setText(byId("query"), shape.query);
-  if (shape.nodes.length) topology.show(shape);
-  tables.show(shape);
-  panels = (shape.panels || []).map((panel, index) => new KINDS[panel.kind](panel, index));
-  byId("panels").replaceChildren(...panels.map((panel) => panel.element));
+// `#/topics/orders?key=a` is the view `topics` with the parts ["orders"] and the parameters {key: "a"}.
+function address() {
+  const [path, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [name, ...parts] = path.split("/").map(decodePart);
+  return { name, parts, params: new URLSearchParams(search) };
 }
 
-function point({ rate_in, rate_out, lag, batch_ms, dead_letters, state_bytes }) {
-  return { rate_in, rate_out, lag, batch_ms, dead_letters, state_bytes };
+function decodePart(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
 }
 
-function show(snapshot) {
-  history = (snapshot.history || [...history, point(snapshot)]).slice(-POINTS);
-  const { state } = snapshot;
-  document.body.dataset.state = state;
-  setText(byId("state-text"), snapshot.idle ? "Running, idle" : STATES[state] || state);
-  setText(byId("uptime"), duration(snapshot.uptime_ms));
-  setText(byId("batch"), count(snapshot.batch));
-  setText(byId("total"), compact(snapshot.total_in));
-  const failed = byId("failed");
-  failed.hidden = !snapshot.error;
-  setText(failed, snapshot.error || "");
-  tiles.update(snapshot, history);
-  topology.update(snapshot.steps);
-  if (state !== "running") topology.stop();
-  panels.forEach((panel, index) => panel.update(snapshot.panels?.[index]));
-  letters.update(snapshot);
-  tables.update(snapshot.tables);
-  document.title = state === "running" ? `${rate(snapshot.rate_in)}/s · ${snapshot.query}` : `${STATES[state] || state} · ${snapshot.query}`;
-}
-
-function lost(tries) {
-  topology.stop();
-  if (ENDED.includes(document.body.dataset.state)) return; // the server has ended with its query, and that was told
-  document.body.dataset.connection = "lost";
-  byId("lost").hidden = false;
-  setText(byId("lost-detail"), tries > 1 ? `Reconnecting… (try ${tries})` : "Reconnecting…");
-}
-
-function back() {
-  delete document.body.dataset.connection;
+async function open() {
+  opened.abort();
+  const mine = (opened = new AbortController());
+  const { name, parts, params } = address();
+  const found = VIEWS.find((each) => each.path === name) || VIEWS[0];
+  mark(found);
+  document.title = `${found.title} · Potok`;
+  document.body.removeAttribute("data-state");
   byId("lost").hidden = true;
-  loadTopology(); // the server may have come back with another query
+  delete document.body.dataset.connection;
+  try {
+    const module = await found.load();
+    if (mine.signal.aborted) return;
+    view.replaceChildren();
+    view.dataset.view = found.path || "overview";
+    await module.open(view, { parts, params, signal: mine.signal });
+  } catch (error) {
+    if (!mine.signal.aborted) view.replaceChildren(failure(error, open));
+  }
 }
 
-markOverflow(document.querySelectorAll(".scroll, .flow"));
-// Without the drawing the numbers would still be right, so a failure here must not keep them away.
-loadTopology().catch(() => {}).finally(() => listen("/api/live", { onSnapshot: show, onLost: lost, onBack: back }));
+function mark(found) {
+  const shown = found.path === "queries" ? VIEWS[0] : found;
+  for (const link of byId("nav").children) {
+    if (link.dataset.path === shown.path) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  byId("nav").querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+}
+
+byId("nav").append(...VIEWS.filter((each) => !each.hidden).map((each) =>
+  el("a", { href: `#/${each.path}`, "data-path": each.path, text: each.title })));
+byId("skip").addEventListener("click", () => view.focus());
+onUnauthorized(askForToken);
+addEventListener("hashchange", () => {
+  open();
+  scrollTo(0, 0);
+});
+open();

@@ -1,0 +1,1 @@
+"""Figures of queries: rates, lag, topology, samples."""

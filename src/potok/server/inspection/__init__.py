@@ -1,0 +1,1 @@
+"""What operators see and do: queries, topics, tables, dead letters, sources, groups."""

@@ -262,15 +262,33 @@ def test_a_table_without_a_key_is_refused_with_the_statement(database: Database)
     assert "ADD PRIMARY KEY" in found.value.hint
 
 
-def test_a_capture_waits_for_a_server_that_restarts(tmp_path: Path, broker: EmbeddedBroker) -> None:
+def test_partitions_are_captured_as_their_table(database: Database, broker: EmbeddedBroker) -> None:
+    database.run("CREATE TABLE users (id int PRIMARY KEY, name text) PARTITION BY RANGE (id)")
+    for first in (0, 10, 100):
+        database.run(f"CREATE TABLE users_{first} PARTITION OF users FOR VALUES FROM ({first}) TO ({first * 9 + 10})")
+    database.run("INSERT INTO users SELECT i, 'before' FROM generate_series(1, 20) i")
+    with CaptureRunner(database.capture(chunk_rows=6), broker) as runner:
+        snapshot_landed(runner)
+        database.run("UPDATE users SET name = 'changed' WHERE id > 15")
+        database.run("UPDATE users SET id = id + 100 WHERE id < 5")
+        equals_select(runner, broker, database)
+    assert {event["source"]["table"] for event in events(broker, database.topic()) if event} == {"users"}
+
+
+def test_a_capture_follows_a_server_that_restarts_under_load(broker: EmbeddedBroker) -> None:
     with postgres_server("wal_level=logical") as server:
         database = Database(server)
         users(database, 5)
         with CaptureRunner(database.capture(), broker) as runner:
             snapshot_landed(runner)
-            server.stop()
-            server.start()
-            database.reconnect()
-            database.run("INSERT INTO users VALUES (6, 'after')")
+            for time in range(5):
+                for number in range(20):
+                    database.run("INSERT INTO users VALUES (%s, 'more', 0)", [100 * time + number + 10])
+                server.stop()
+                server.start()
+                database.reconnect()
+                database.run("UPDATE users SET balance = balance + 1")
             equals_select(runner, broker, database)
         database.connection.close()
+    found = [event["source"] for event in events(broker, database.topic()) if event and event["op"] != "r"]
+    assert len(found) == len({source["lsn"] for source in found})

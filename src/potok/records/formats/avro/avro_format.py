@@ -60,7 +60,7 @@ class _Codec:
         self.schema = schema
         whole = avro_schema(schema)
         # Without logical types, numbers and bytes are unchanged; fastavro would convert them to datetimes.
-        self._avro = fastavro.parse_schema(_plain(whole))
+        self._avro = fastavro.parse_schema(without_logical_types(whole))
         self._written = _writer(schema)
         self._read = _reader(schema)
         self._one_way = not _holds_items(schema)
@@ -122,11 +122,16 @@ def _needed(schema: Schema | None) -> Schema:
     return schema
 
 
-def _plain(avro: Any) -> Any:
+def without_logical_types(avro: Any) -> Any:
+    """Return a schema that fastavro reads as numbers and bytes."""
     if isinstance(avro, dict):
-        kept = {name: _plain(part) for name, part in avro.items() if name not in ("logicalType", "precision", "scale")}
+        kept = {
+            name: without_logical_types(part)
+            for name, part in avro.items()
+            if name not in ("logicalType", "precision", "scale")
+        }
         return kept["type"] if kept.keys() == {"type"} else kept
-    return [_plain(part) for part in avro] if isinstance(avro, list) else avro
+    return [without_logical_types(part) for part in avro] if isinstance(avro, list) else avro
 
 
 def _holds_items(schema: Schema) -> bool:

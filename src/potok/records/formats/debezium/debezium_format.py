@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from potok.records.conversion.fit import without_rows
 from potok.records.formats.debezium.connect_json import ConnectJson, loads
 from potok.records.formats.debezium.encodings import Encodings, written
+from potok.records.formats.debezium.registered_avro import as_json
 from potok.records.formats.format import Column, Decoded, Encoded, binary_column
 from potok.records.formats.json.objects import dumps
 from potok.records.rows import column_of, rows_of
@@ -45,13 +46,20 @@ class DebeziumFormat:
     decimals: str = "precise"
     time: str = "micros"
     names: str = "exact"
+    registry: str = ""
+    """Where the schemas of values in Avro are: a URL, or `env:NAME` of one."""
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
         rows = self.rows(values, schema, columns)
         return Decoded(rows.column, rows.errors)
 
     def rows(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Rows:
-        values = binary_column(values)
+        values, broken = as_json(binary_column(values), self.registry)
+        rows = self._rows(values, schema, columns)
+        rows.errors |= broken
+        return rows
+
+    def _rows(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None) -> Rows:
         if schema is None:
             return _dynamic(values)
         marked = pc.fill_null(pc.match_substring(values, UNAVAILABLE), False)
@@ -97,11 +105,12 @@ class EnvelopeFormat(DebeziumFormat):
     name: str = "debezium_envelope"
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
-        values = binary_column(values)
+        values, broken = as_json(binary_column(values), self.registry)
         if schema is None:
-            return _each(values, loads)
+            found = _each(values, loads)
+            return Decoded(found.column, {**found.errors, **broken})
         fitted = self._json.decode(values, schema.select(columns))
-        return Decoded(fitted.column, fitted.errors)
+        return Decoded(fitted.column, {**fitted.errors, **broken})
 
     def _event(self, row: Any, schema: Schema | None) -> bytes:
         return dumps(row if schema is None else written(row, schema, self._encodings))
@@ -116,9 +125,14 @@ class DebeziumKeyFormat:
     decimals: str = "precise"
     time: str = "micros"
     names: str = "exact"
+    registry: str = ""
 
     def decode(self, values: pa.Array, schema: Schema | None, columns: Sequence[str] | None = None) -> Decoded:
-        values = binary_column(values)
+        values, broken = as_json(binary_column(values), self.registry)
+        found = self._decode(values, schema)
+        return Decoded(found.column, {**found.errors, **broken})
+
+    def _decode(self, values: pa.Array, schema: Schema | None) -> Decoded:
         if schema is None:
             return _each(values, lambda value: _only(loads(value)))
         if schema.kind == "struct":

@@ -1,0 +1,159 @@
+"""Debezium's events in Avro: each names its schema, which a registry has."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import fastavro
+import pytest
+
+from potok import StreamsBuilder
+from potok.records.formats.debezium.registered_avro import RegistryUnreachable, as_json
+from potok.records.formats.registry import format_named
+from potok.testing import TestDriver
+
+ROW = {
+    "type": "record",
+    "name": "Value",
+    "fields": [
+        {"name": "id", "type": "int"},
+        {"name": "name", "type": ["null", "string"]},
+        {
+            "name": "balance",
+            "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2}],
+        },
+        {"name": "made", "type": {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}},
+    ],
+}
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "shop.public.users",
+    "fields": [
+        {"name": "before", "type": ["null", ROW]},
+        {"name": "after", "type": ["null", "Value"]},
+        {"name": "op", "type": "string"},
+    ],
+}
+KEY = {"type": "record", "name": "Key", "fields": [{"name": "id", "type": "int"}]}
+SCHEMAS: dict[int, dict[str, Any]] = {7: ENVELOPE, 8: KEY}
+
+
+class Registry:
+    """A registry of the protocol that Confluent, Karapace and Apicurio speak."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.asked: list[tuple[str, str | None]] = []
+
+
+@contextmanager
+def serving() -> Iterator[Registry]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            registry.asked.append((self.path, self.headers["Authorization"]))
+            found = SCHEMAS.get(int(self.path.removeprefix("/schemas/ids/")))
+            body = json.dumps({"schema": json.dumps(found)}).encode()
+            self.send_response(200 if found else 404)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    registry = Registry(f"http://127.0.0.1:{server.server_port}")
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield registry
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.fixture
+def registry() -> Iterator[Registry]:
+    with serving() as found:
+        yield found
+
+
+def avro(number: int, value: dict[str, Any]) -> bytes:
+    stream = io.BytesIO(b"\0" + number.to_bytes(4, "big"))
+    stream.seek(5)
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(json.loads(json.dumps(SCHEMAS[number]))), value)
+    return stream.getvalue()
+
+
+def event(op: str, row: dict[str, Any] | None) -> bytes:
+    return avro(7, {"before": None, "after": row, "op": op})
+
+
+ANN = {"id": 1, "name": "Ann", "balance": Decimal("12.00"), "made": 1_700_000_000_000_000}
+
+
+def test_events_in_avro_are_the_rows_of_a_table(registry: Registry) -> None:
+    builder = StreamsBuilder("q")
+    builder.table(
+        "users",
+        key=int,
+        key_format=f"debezium_key;registry={registry.url}",
+        value="name string, balance decimal(10,2), made timestamp",
+        value_format=f"debezium;registry={registry.url}",
+        name="users",
+    )
+    with TestDriver(builder) as driver:
+        for id_, op in ((1, "c"), (2, "c"), (2, "d")):
+            row = {**ANN, "id": id_} if op == "c" else None
+            driver.send("users", event(op, row), avro(8, {"id": id_}), timestamp=1)
+        driver.run()
+        found = driver.table("users").all()
+    assert list(found) == [1]
+    assert (str(found[1]["balance"]), found[1]["name"], found[1]["made"].year) == ("12.00", "Ann", 2023)
+    assert {path for path, _ in registry.asked} == {"/schemas/ids/7", "/schemas/ids/8"}
+
+
+def test_json_and_avro_may_be_in_one_topic(registry: Registry) -> None:
+    values = [event("c", ANN), b'{"before":null,"after":{"id":2},"op":"c"}', None]
+    found = format_named(f"debezium;registry={registry.url}").decode(_binary(values), None)
+    assert [row and row["id"] for row in found.column] == [1, 2, None]
+    assert found.errors == {}
+
+
+def test_values_that_cannot_be_read_are_errors_of_their_rows(registry: Registry) -> None:
+    values = [event("c", ANN), event("c", ANN)[:-1], b"\0\0", b"\0\0\0\0\x63rest", event("c", ANN) + b"x"]
+    _, errors = as_json(_binary(values), registry.url)
+    assert list(errors) == [1, 2, 3, 4]
+    assert "not valid Avro of schema 7" in errors[1] and "cut off" in errors[2]
+    assert "no schema 99" in errors[3] and "1 bytes are left over" in errors[4]
+
+
+def test_the_password_of_the_registry_comes_from_the_environment(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REGISTRY_URL", registry.url.replace("http://", "http://me:se%2Fcret@"))
+    _, errors = as_json(_binary([event("c", ANN)]), "env:REGISTRY_URL")
+    assert errors == {}
+    assert registry.asked == [("/schemas/ids/7", f"Basic {b64encode(b'me:se/cret').decode()}")]
+
+
+def test_a_registry_that_is_away_is_waited_for() -> None:
+    with serving() as registry:
+        gone = registry.url
+    with pytest.raises(RegistryUnreachable) as found:
+        as_json(_binary([event("c", ANN)]), gone)
+    assert found.value.passing
+
+
+def _binary(values: list[bytes | None]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(values, pa.binary())

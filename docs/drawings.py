@@ -146,7 +146,7 @@ def stream_join() -> Drawing:
     return d
 
 
-def clock() -> Drawing:
+def watermark() -> Drawing:
     d = Drawing("Stream time is per partition; the slower one decides what closes", 35, 5)
     d.label(0.3, "partition 0")
     for second, name in ((1, "1 s"), (12, "12 s"), (31, "31 s")):
@@ -305,7 +305,7 @@ PICTURES = {
     "sessions": sessions,
     "changes": changes,
     "stream-join": stream_join,
-    "clock": clock,
+    "watermark": watermark,
     "batch": batch,
     "rooms": rooms,
     "../examples/anti_fraud/topology": anti_fraud,

@@ -61,8 +61,8 @@ def check(broker: Broker, prefix: str = "", answer: Answer | None = None) -> Non
     same("table counts", tables["counts"], answer.counts)
     same("table remainders", {user: set(seen) for user, seen in tables["remainders"].items()}, answer.remainders)
     kept = {(key.key, key.start_ms): total for key, total in tables["totals"].items()}
-    clock = entry.clocks.get("totals", 0)
-    gone = {place for place in answer.totals.keys() - kept.keys() if place[1] + 60_000 + 600_000 <= clock}
+    watermark = entry.watermarks.get("totals", 0)
+    gone = {place for place in answer.totals.keys() - kept.keys() if place[1] + 60_000 + 600_000 <= watermark}
     same("table totals", kept, {place: total for place, total in answer.totals.items() if place not in gone})
     large = Counter(record.raw_value for record in read_outputs(broker, f"{prefix}large"))
     same("topic large", large, answer.large)

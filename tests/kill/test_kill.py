@@ -155,5 +155,5 @@ def test_a_query_killed_where_spark_has_a_part_in_it_ends_with_the_right_answer(
 
     missing: Any = Answer(EmbeddedBroker.shared(data), entry.offsets.topics["orders"]).totals
     kept = {(key.key, key.start_ms) for key in potok.open_tables(data, "orders-query")["totals"].all()}
-    closing = entry.clocks["totals"]
+    closing = entry.watermarks["totals"]
     assert kept == {place for place in missing if place[1] + 660_000 > closing}

@@ -47,7 +47,7 @@ class AggregateSteps:
         else:
             yield from self.decide(held, item)
 
-    def close(self, clock_ms: int) -> Iterator[Sent | Failure]:
+    def close(self, stream_time_ms: int) -> Iterator[Sent | Failure]:
         yield from ()
 
     def rows(self) -> dict[str, Any]:
@@ -145,7 +145,7 @@ class FoldSteps:
             return
         self.keys[item.key] = trial
 
-    def close(self, clock_ms: int) -> Iterator[Sent | Failure]:
+    def close(self, stream_time_ms: int) -> Iterator[Sent | Failure]:
         yield from ()
 
     def rows(self) -> dict[str, Any]:

@@ -39,9 +39,9 @@ def _to_ms(told: Any, form: str) -> int:
     return int(told * {"seconds": 1000, "microseconds": 0.001}.get(form, 1))
 
 
-def next_clock(timestamps: Timestamps, clock_ms: int | None, at_ms: int) -> int:
+def next_stream_time(timestamps: Timestamps, stream_time_ms: int | None, at_ms: int) -> int:
     """The stream time of a partition after a record; one record moves it no further than it may."""
-    if clock_ms is None:
+    if stream_time_ms is None:
         return at_ms
-    furthest = at_ms if timestamps.max_jump_ms is None else min(at_ms, clock_ms + timestamps.max_jump_ms)
-    return max(clock_ms, furthest)
+    furthest = at_ms if timestamps.max_jump_ms is None else min(at_ms, stream_time_ms + timestamps.max_jump_ms)
+    return max(stream_time_ms, furthest)

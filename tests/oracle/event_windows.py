@@ -62,9 +62,9 @@ class EventRows:
             raise SetAside("no key")
         window, text = self.window, canonical(item.key)
         own_end_ms = item.at_ms + 1
-        if own_end_ms + self.longest_ms + window.grace_ms <= item.clock_ms:
+        if own_end_ms + self.longest_ms + window.grace_ms <= item.stream_time_ms:
             raise SetAside("late")
-        if isinstance(window, Sliding) and own_end_ms + window.grace_ms <= item.clock_ms:
+        if isinstance(window, Sliding) and own_end_ms + window.grace_ms <= item.stream_time_ms:
             yield SetAside("late")
         noted = Noted(item, self.asked(item, "opens", True), self.asked(item, "closes", False))
         if self.node.aggregation.kind not in ("fold", "reduce", "count"):
@@ -147,17 +147,17 @@ class EventRows:
     def key(self, key: Any, times: Times) -> Any:
         return windowed_key(key, *times)
 
-    def close(self, clock_ms: int) -> list[Change | Failed]:
+    def close(self, stream_time_ms: int) -> list[Change | Failed]:
         """Drop the rows whose retention has passed, once nothing can reach them. Tell who fails for good: nothing that
         lies before it is accepted any more."""
         changes: list[Change | Failed] = [
             failed
             for failures in self.failing.values()
             for failed in failures.values()
-            if failed.item.at_ms + self.longest_ms + self.window.grace_ms < clock_ms
+            if failed.item.at_ms + self.longest_ms + self.window.grace_ms < stream_time_ms
         ]
         for text, rows in self.shown.items():
-            for times in [times for times in rows if self.dropped_at(*times) <= clock_ms]:
+            for times in [times for times in rows if self.dropped_at(*times) <= stream_time_ms]:
                 row = rows.pop(times)
                 key = self.key(self.keys[text], times)
                 changes.append(Change(key, row.result, None, replace(row.last, at_ms=row.at_ms), dropped=True))
@@ -201,4 +201,4 @@ def sliding_windows(window: Sliding, items: list[Item]) -> list[tuple[Times, lis
 
 
 def in_time(window: Sliding, item: Item, times: Times) -> bool:
-    return item.clock_ms < times[1] + 1 + window.grace_ms
+    return item.stream_time_ms < times[1] + 1 + window.grace_ms

@@ -26,7 +26,7 @@ from tests.oracle.tables import Change, SetAside
 
 @dataclass(frozen=True)
 class Pair:
-    """Two values to be joined; `item` stands for both, and carries the key, the time and the clock of the result."""
+    """Two values to be joined; `item` carries the key, time and stream time of the result."""
 
     item: Item
     left: Any
@@ -52,7 +52,7 @@ class JoinedStreams:
         if item.key is None:
             raise SetAside("no key")
         reach = window.after_ms if index == 0 else window.before_ms
-        if item.at_ms + reach + window.grace_ms < item.clock_ms:
+        if item.at_ms + reach + window.grace_ms < item.stream_time_ms:
             raise SetAside("late")
         self.sides[index].append(item)
         mine = len(self.sides[index]) - 1
@@ -61,20 +61,22 @@ class JoinedStreams:
             near = left.at_ms - window.before_ms <= right.at_ms <= left.at_ms + window.after_ms
             if near and canonical(left.key) == canonical(right.key):
                 self.met |= {(index, mine), (1 - index, number)}
-                at_ms, clock_ms = max(left.at_ms, right.at_ms), max(left.clock_ms, right.clock_ms)
-                clock_ms = clock_ms if self.node.how.value == "inner" else min(clock_ms, at_ms)
-                yield Pair(replace(left, at_ms=at_ms, clock_ms=clock_ms, headless=True), left.value, right.value)
+                at_ms, stream_time_ms = max(left.at_ms, right.at_ms), max(left.stream_time_ms, right.stream_time_ms)
+                stream_time_ms = stream_time_ms if self.node.how.value == "inner" else min(stream_time_ms, at_ms)
+                yield Pair(
+                    replace(left, at_ms=at_ms, stream_time_ms=stream_time_ms, headless=True), left.value, right.value
+                )
 
-    def close(self, clock_ms: int) -> Iterator[Pair]:
+    def close(self, stream_time_ms: int) -> Iterator[Pair]:
         """The records that met nobody and never will."""
         window = self.node.window
         wanted = {"inner": (), "left": (0,), "outer": (0, 1)}[self.node.how.value]
         for index in wanted:
             for number, item in enumerate(self.sides[index]):
                 closes_ms = item.at_ms + window.before_ms + window.after_ms + window.grace_ms + 1
-                if (index, number) not in self.met and closes_ms <= clock_ms:
+                if (index, number) not in self.met and closes_ms <= stream_time_ms:
                     values = (item.value, None) if index == 0 else (None, item.value)
-                    yield Pair(replace(item, clock_ms=item.at_ms, headless=True), *values)
+                    yield Pair(replace(item, stream_time_ms=item.at_ms, headless=True), *values)
 
 
 class RowsAtHand:
@@ -94,7 +96,7 @@ class RowsAtHand:
         if found is not None or self.node.how.value == "left":
             yield Pair(at_home(item), item.value, found)
 
-    def close(self, clock_ms: int) -> Iterator[Pair]:
+    def close(self, stream_time_ms: int) -> Iterator[Pair]:
         return iter(())
 
 
@@ -109,12 +111,12 @@ class RowsOfOld:
     def take(self, index: int, item: Item) -> Iterator[Pair]:
         if index == 1:
             history_ms = self.node.history_ms
-            if item.key is not None and (history_ms is None or item.at_ms + history_ms > item.clock_ms):
+            if item.key is not None and (history_ms is None or item.at_ms + history_ms > item.stream_time_ms):
                 self.versions[canonical(item.key)].append(item)
         elif item.key is None and not item.home:
             raise SetAside("no key")
         elif self.node.grace_ms is None:
-            yield from self.join(item, item.clock_ms)
+            yield from self.join(item, item.stream_time_ms)
         else:
             self.waiting.append(item)
 
@@ -122,17 +124,17 @@ class RowsOfOld:
         """The time of a record; of a late one, the earliest that would not have been."""
         if self.node.grace_ms is None:
             return item.at_ms
-        return max(item.at_ms, item.clock_ms - self.node.grace_ms)
+        return max(item.at_ms, item.stream_time_ms - self.node.grace_ms)
 
-    def close(self, clock_ms: int) -> Iterator[Pair]:
+    def close(self, stream_time_ms: int) -> Iterator[Pair]:
         for item in self.waiting:
-            if self.instant(item) + (self.node.grace_ms or 0) < clock_ms:
+            if self.instant(item) + (self.node.grace_ms or 0) < stream_time_ms:
                 yield from self.join(item, self.instant(item))
 
-    def join(self, item: Item, clock_ms: int) -> Iterator[Pair]:
+    def join(self, item: Item, stream_time_ms: int) -> Iterator[Pair]:
         found = None if item.key is None else self.as_of(canonical(item.key), self.instant(item))
         if found is not None or self.node.how.value == "left":
-            yield Pair(replace(at_home(item), clock_ms=clock_ms), item.value, found)
+            yield Pair(replace(at_home(item), stream_time_ms=stream_time_ms), item.value, found)
 
     def as_of(self, key: str, at_ms: int) -> Any:
         seen = [version for version in self.versions[key] if self.instant(version) <= at_ms]

@@ -12,7 +12,7 @@ from tests.oracle.tables import Change, LatestRows, SetAside
 
 
 class MortalRows(LatestRows):
-    """Rows that are deleted when the clock has passed the time of their last change, and their time to live."""
+    """Rows that are deleted when the watermark has passed the time of their last change, and their time to live."""
 
     def __init__(self, ttl_ms: int, by_event_time: bool) -> None:
         super().__init__(by_event_time)
@@ -25,13 +25,13 @@ class MortalRows(LatestRows):
             self.last[canonical(item.key)] = item
         return change
 
-    def close(self, clock_ms: int) -> list[Change]:
-        over = [text for text, item in self.last.items() if item.at_ms + self.ttl_ms <= clock_ms]
+    def close(self, stream_time_ms: int) -> list[Change]:
+        over = [text for text, item in self.last.items() if item.at_ms + self.ttl_ms <= stream_time_ms]
         gone = []
         for text in over:
             item, (_, value) = self.last.pop(text), self.held.pop(text)
             at_ms = item.at_ms + self.ttl_ms
-            told = replace(item, at_ms=at_ms, clock_ms=max(at_ms, item.clock_ms))
+            told = replace(item, at_ms=at_ms, stream_time_ms=max(at_ms, item.stream_time_ms))
             gone.append(Change(item.key, value, None, told))
         return gone
 
@@ -45,7 +45,7 @@ class VersionedRows(LatestRows):
         self.versions: dict[str, dict[int, tuple[Any, Any]]] = {}
 
     def take(self, item: Item) -> Change | None:
-        if item.key is not None and item.at_ms + self.history_ms <= item.clock_ms:
+        if item.key is not None and item.at_ms + self.history_ms <= item.stream_time_ms:
             raise SetAside("late")
         change = super().take(item)
         versions = self.versions.setdefault(canonical(item.key), {})
@@ -65,5 +65,5 @@ def latest_rows(node: TableSource | ToTable, key_changed: bool) -> LatestRows:
     if node.lifetime.ttl_ms is None:
         return LatestRows(key_changed)
     if node.lifetime.by_processing_time:
-        raise NotImplementedError("the oracle has no clock on its wall")
+        raise NotImplementedError("the oracle has no wall clock")
     return MortalRows(node.lifetime.ttl_ms, key_changed)

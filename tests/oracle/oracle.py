@@ -37,7 +37,7 @@ from tests.oracle.aggregate_roots import RootSteps, root_rows, root_steps
 from tests.oracle.call import UserError, call
 from tests.oracle.canonical import seen_value
 from tests.oracle.decode import Undecodable, decode
-from tests.oracle.event_time import Unreadable, event_time, next_clock
+from tests.oracle.event_time import Unreadable, event_time, next_stream_time
 from tests.oracle.event_windows import Failed, rows_of_aggregate
 from tests.oracle.events import events_in
 from tests.oracle.joins import Pair, RowsAtHand, joins_of, way_to_join
@@ -85,7 +85,7 @@ class _Walk:
         self.topology = topology
         self.fields = fields
         self.sources = {source.topic: source for source in topology.sources}
-        self.clocks: dict[Turn, int] = {}
+        self.stream_times: dict[Turn, int] = {}
         self.aggregates = {node: rows_of_aggregate(node) for node in topology.of_type(Aggregate)}
         self.latest: dict[Node, LatestRows] = {node: latest_rows(node, False) for node in topology.of_type(TableSource)}
         self.latest |= {node: latest_rows(node, key_changed(node)) for node in topology.of_type(ToTable)}
@@ -106,7 +106,7 @@ class _Walk:
                 raise NotImplementedError(f"{sink.topic} gets both records and changes")
 
     def read(self, position: Position, read: Input) -> None:
-        """Decode a record, tell its time, and send it through the steps. What fails here does not move the clock."""
+        """Decode a record, date it, and send it through the steps. A failure does not advance stream time."""
         source = self.sources[position.topic]
         if isinstance(source, StreamSource) and source.events is not None:
             self.read_events(source, source.events, position, read)
@@ -120,9 +120,9 @@ class _Walk:
             self.set_aside(position, read, source, reason, error)
             return
         partition = position.topic, position.partition
-        clock_ms = next_clock(source.timestamps, self.clocks.get(partition), at_ms)
-        self.clocks[partition] = clock_ms
-        item = Item(key, value, at_ms, clock_ms, position, read)
+        stream_time_ms = next_stream_time(source.timestamps, self.stream_times.get(partition), at_ms)
+        self.stream_times[partition] = stream_time_ms
+        item = Item(key, value, at_ms, stream_time_ms, position, read)
         if isinstance(source, TableSource):
             for records in (other for other in self.downstreams(source) if isinstance(other, TableRecords)):
                 self.pass_on(records, item)
@@ -143,9 +143,9 @@ class _Walk:
             return
         partition = position.topic, position.partition
         for index, (value, at_ms) in enumerate(zip(told.parts, times, strict=True)):
-            clock_ms = next_clock(source.timestamps, self.clocks.get(partition), at_ms)
-            self.clocks[partition] = clock_ms
-            self.pass_on(source, Item(key, value, at_ms, clock_ms, position, read, (index,), as_read=False))
+            stream_time_ms = next_stream_time(source.timestamps, self.stream_times.get(partition), at_ms)
+            self.stream_times[partition] = stream_time_ms
+            self.pass_on(source, Item(key, value, at_ms, stream_time_ms, position, read, (index,), as_read=False))
 
     def pass_on(self, node: Node, item: Item) -> None:
         for downstream in self.downstreams(node):
@@ -282,21 +282,23 @@ class _Walk:
         raise NotImplementedError(f"the oracle does not know {node.kind}")
 
     def close(self) -> None:
-        """The end of the input: partitions without a readable record do not hold the clock."""
+        """The end of the input: partitions without a readable record do not hold back the watermark."""
         for node in self.topology:
             rows = self.aggregates.get(node) or self.held.get(node) or self.mortal.get(node) or self.joined.get(node)
             topics = self.topology.upstream_topics(node)
-            clocks = [clock_ms for (topic, _), clock_ms in self.clocks.items() if topic in topics]
-            clocks = [clock_ms - self.topology.held_back_ms(node) for clock_ms in clocks]
-            if node in self.own and clocks:
-                self.send(node, self.own[node].close(min(clocks)))
-            for change in rows.close(min(clocks)) if rows is not None and clocks else []:
+            stream_times = [
+                stream_time_ms for (topic, _), stream_time_ms in self.stream_times.items() if topic in topics
+            ]
+            stream_times = [stream_time_ms - self.topology.held_back_ms(node) for stream_time_ms in stream_times]
+            if node in self.own and stream_times:
+                self.send(node, self.own[node].close(min(stream_times)))
+            for change in rows.close(min(stream_times)) if rows is not None and stream_times else []:
                 if isinstance(change, Failed):
                     self.set_aside(change.item.position, change.item.origin, node, "error", change.error)
                 else:
                     self.changed(node, change)
-            if node in self.joins and clocks:
-                self.join(node, self.joins[node].close(min(clocks)))
+            if node in self.joins and stream_times:
+                self.join(node, self.joins[node].close(min(stream_times)))
 
     def set_aside(self, position: Position, read: Input, node: Node, reason: str, error: Exception) -> None:
         self.dead_letters.append(DeadLetter(position, node.name, reason, read.key, read.value, str(error)))

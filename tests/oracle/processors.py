@@ -70,14 +70,14 @@ class ProcessorSteps:
             raise SetAside("no key")
         memory = self.keys.setdefault(canonical(item.key), Memory(item.key))
         if self.in_one_order:
-            yield from self.fire(memory, item.clock_ms)
-            memory.reached_ms = item.clock_ms
+            yield from self.fire(memory, item.stream_time_ms)
+            memory.reached_ms = item.stream_time_ms
         yield from self.call(memory, item, lambda ctx, user: user.process(item.key, row(item.value), ctx))
 
-    def close(self, clock_ms: int) -> Iterator[Sent | Failure]:
+    def close(self, stream_time_ms: int) -> Iterator[Sent | Failure]:
         due = [(text, memory) for text, memory in sorted(self.keys.items())]
         for _, memory in due:
-            yield from self.fire(memory, max(clock_ms, memory.reached_ms))
+            yield from self.fire(memory, max(stream_time_ms, memory.reached_ms))
 
     def fire(self, memory: Memory, until_ms: int) -> Iterator[Sent | Failure]:
         while memory.timers and min(memory.timers)[0] <= until_ms:
@@ -118,7 +118,7 @@ class Context:
 
     def __init__(self, node: Process, memory: Memory, item: Item, timer: str | None) -> None:
         self.node, self.memory, self.item = node, memory, item
-        self.timer, self.timestamp, self.stream_time = timer or "", item.at_ms, item.clock_ms
+        self.timer, self.timestamp, self.stream_time = timer or "", item.at_ms, item.stream_time_ms
         self.firing = timer is not None
         self.position = None if item.position == NOWHERE else item.position
         self.source = item.position.topic
@@ -222,24 +222,24 @@ TIMEOUTS = -1
 
 
 class OrderedRecords:
-    """Records wait until the clock is past their time and the grace; then they go by time, and then by position."""
+    """Records wait until the watermark is past their time and the grace; then they go by time, and then by position."""
 
     def __init__(self, node: Ordered) -> None:
         self.grace_ms = node.grace_ms
         self.waiting: list[Item] = []
 
     def take(self, item: Item) -> Iterable[Sent]:
-        if item.at_ms + self.grace_ms < item.clock_ms:
+        if item.at_ms + self.grace_ms < item.stream_time_ms:
             raise SetAside("late")
         self.waiting.append(item)
         return ()
 
-    def close(self, clock_ms: int) -> Iterator[Sent]:
-        """The clock of those after this step is behind by the grace."""
-        past_ms = clock_ms - self.grace_ms
+    def close(self, stream_time_ms: int) -> Iterator[Sent]:
+        """Steps after this one have a watermark that is delayed by the grace."""
+        past_ms = stream_time_ms - self.grace_ms
         free = [item for item in self.waiting if item.at_ms < past_ms]
         for item in sorted(free, key=lambda item: (item.at_ms, item.position, item.sub)):
-            yield None, replace(item.with_value(item.value), clock_ms=item.at_ms)
+            yield None, replace(item.with_value(item.value), stream_time_ms=item.at_ms)
 
 
 def several_orders(node: Node) -> bool:
@@ -264,10 +264,10 @@ class MatchedRecords:
         self.keys.setdefault(canonical(item.key), []).append(item)
         return ()
 
-    def close(self, clock_ms: int) -> Iterator[Sent]:
+    def close(self, stream_time_ms: int) -> Iterator[Sent]:
         within_ms = self.node.pattern.within_ms
         for items in self.keys.values():
-            if within_ms is not None and items[-1].at_ms + within_ms > clock_ms:
+            if within_ms is not None and items[-1].at_ms + within_ms > stream_time_ms:
                 raise NotImplementedError("a match is still open at the end of the input")
             rows = [(item.at_ms, item.value) for item in items]
             matches, timeouts = match_all(self.node.pattern, self.node.after, rows)
@@ -277,7 +277,7 @@ class MatchedRecords:
                     for name, index in result.taken:
                         value[name].append(rows[index][1])
                     last = items[result.taken[-1][1]]
-                    yield channel, replace(last.with_value(value), at_ms=result.time, clock_ms=result.time)
+                    yield channel, replace(last.with_value(value), at_ms=result.time, stream_time_ms=result.time)
 
 
 Own = ProcessorSteps | OrderedRecords | MatchedRecords

@@ -28,7 +28,7 @@ class Input:
 class Item:
     """A record on its way through the steps.
 
-    `clock_ms` is the stream time of its source partition when it was read, `sub` tells the outputs of flat maps apart,
+    `stream_time_ms` is that of its source partition when it was read, `sub` distinguishes the outputs of flat maps,
     `origin` is what was read, and `as_read` says that no step has replaced its value; `of_change`, that it is a change
     of a table. One made of two is `headless`;
     `home` holds the key to go back to, while something is looked up under another.
@@ -37,7 +37,7 @@ class Item:
     key: Any
     value: Any
     at_ms: int
-    clock_ms: int
+    stream_time_ms: int
     position: Position
     origin: Input
     sub: tuple[int, ...] = ()

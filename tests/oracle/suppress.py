@@ -11,7 +11,7 @@ from tests.oracle.tables import Change
 
 
 class HeldRows:
-    """The last change of each row, until the clock says that its window is over."""
+    """The last change of each row, until the watermark says that its window is over."""
 
     def __init__(self, node: Suppress, window: Window) -> None:
         if node.every_ms is not None:
@@ -30,12 +30,12 @@ class HeldRows:
 
     def final(self, change: Change) -> Change:
         """Not late for anything: steps behind this one wait for it."""
-        return replace(change, before=None, item=replace(change.item, clock_ms=change.item.at_ms))
+        return replace(change, before=None, item=replace(change.item, stream_time_ms=change.item.at_ms))
 
-    def close(self, clock_ms: int) -> list[Change]:
-        """What the clock lets through, in the order of closing."""
+    def close(self, stream_time_ms: int) -> list[Change]:
+        """What the watermark lets through, in the order of closing."""
         due = sorted((self.closes(change.key), text) for text, change in self.held.items())
-        return [self.final(self.held.pop(text)) for at_ms, text in due if at_ms <= clock_ms]
+        return [self.final(self.held.pop(text)) for at_ms, text in due if at_ms <= stream_time_ms]
 
     def closes(self, key: Any) -> int:
         """Past this reading no record that is accepted can reach the window."""

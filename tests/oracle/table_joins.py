@@ -42,10 +42,10 @@ class JoinRows:
         left, right = (side.get(text) for side in self.sides)
         return joined(self.node, self.node.function, self.node.how, self.keys[text], left, right)
 
-    def close(self, clock_ms: int) -> list[Change]:
+    def close(self, stream_time_ms: int) -> list[Change]:
         """Drop the windows that are over for both tables."""
         windows = windows_of(self.node)
-        over = [text for text, key in self.keys.items() if windows and self.ends(key, windows) <= clock_ms]
+        over = [text for text, key in self.keys.items() if windows and self.ends(key, windows) <= stream_time_ms]
         gone = [replace(self.last[text], before=self.result(text), after=None, dropped=True) for text in over]
         for text in over:
             del self.keys[text]

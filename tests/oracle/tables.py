@@ -73,7 +73,7 @@ class AggregateRows:
             return
         failed: UserError | None = None
         for start_ms, end_ms in windows_of(self.node.window, item.at_ms):
-            if end_ms + self.node.window.grace_ms <= item.clock_ms:
+            if end_ms + self.node.window.grace_ms <= item.stream_time_ms:
                 yield SetAside("late")
                 continue
             try:
@@ -93,12 +93,12 @@ class AggregateRows:
         self.entries[canonical(key)] = entry
         return Change(key, before, entry.kept.result, entry.last)
 
-    def close(self, clock_ms: int) -> list[Change]:
+    def close(self, stream_time_ms: int) -> list[Change]:
         """Drop the windows whose retention has passed."""
         window = self.node.window
         if window is None:
             return []
-        past = {text: e for text, e in self.entries.items() if e.end_ms + window.retention_ms <= clock_ms}
+        past = {text: e for text, e in self.entries.items() if e.end_ms + window.retention_ms <= stream_time_ms}
         for text in past:
             del self.entries[text]
         return [Change(entry.key, entry.kept.result, None, entry.last, dropped=True) for entry in past.values()]

@@ -7,7 +7,7 @@ from collections.abc import Container, Mapping, Sequence
 from potok.topology.graph import Topology
 from potok.topology.nodes import HistoryLookup, Node, StreamSource, TableLookup, TableSource
 from tests.oracle.decode import Undecodable, decode
-from tests.oracle.event_time import Unreadable, event_time, next_clock
+from tests.oracle.event_time import Unreadable, event_time, next_stream_time
 from tests.oracle.records import Input
 from tests.oracle.tables import topics_of
 
@@ -46,10 +46,12 @@ def time_order(topology: Topology, inputs: Inputs, fields: Fields) -> list[Turn]
     for topic, partitions in inputs.items():
         follows = topic in on_the_left or topic not in on_the_right
         for partition, records in partitions.items():
-            clock_ms: int | None = None
+            stream_time_ms: int | None = None
             for offset, read in enumerate(records):
-                clock_ms = _clock_after(sources[topic], read, fields.get(topic), clock_ms)
-                turns.append((-(1 << 62) if clock_ms is None else clock_ms, follows, topic, partition, offset))
+                stream_time_ms = _clock_after(sources[topic], read, fields.get(topic), stream_time_ms)
+                turns.append(
+                    (-(1 << 62) if stream_time_ms is None else stream_time_ms, follows, topic, partition, offset)
+                )
     return [(topic, partition) for _, _, topic, partition, _ in sorted(turns)]
 
 
@@ -61,13 +63,13 @@ def _own_topics(node: Node) -> set[str]:
 
 
 def _clock_after(
-    source: StreamSource | TableSource, read: Input, fields: Container[str] | None, clock_ms: int | None
+    source: StreamSource | TableSource, read: Input, fields: Container[str] | None, stream_time_ms: int | None
 ) -> int | None:
     """The log knows its own timestamps of all records; those that come from a value, of the readable ones alone."""
     if source.timestamps.function is None:
-        return read.timestamp_ms if clock_ms is None else max(clock_ms, read.timestamp_ms)
+        return read.timestamp_ms if stream_time_ms is None else max(stream_time_ms, read.timestamp_ms)
     try:
         key, value = decode(read.key, source.key), decode(read.value, source.value, fields)
-        return next_clock(source.timestamps, clock_ms, event_time(source.timestamps, key, value, read))
+        return next_stream_time(source.timestamps, stream_time_ms, event_time(source.timestamps, key, value, read))
     except (Undecodable, Unreadable):
-        return clock_ms
+        return stream_time_ms

@@ -79,6 +79,6 @@ def test_a_record_from_the_far_future_is_counted_and_warned_about(spark: Any, ca
         driver.run()
         progress = read_progress(driver.broker, "clock")
     assert progress is not None
-    assert progress.clock_jumps == {"orders": 1}
+    assert progress.stream_time_jumps == {"orders": 1}
     assert progress.steps["counts"]["late"] == 1
     assert "max_jump" in caplog.text

@@ -32,9 +32,9 @@ class Progress:
     state_bytes: int
     state_keys: dict[str, int]
     offsets: dict[str, dict[str, int]]
-    clocks: dict[str, int]
+    watermarks: dict[str, int]
     steps: dict[str, dict[str, int]]
-    clock_jumps: dict[str, int] = field(default_factory=dict)
+    stream_time_jumps: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     """How often each expression of a statement failed and was NULL."""
 

@@ -189,7 +189,7 @@ class SagaInstances:
 
     def _event_time(self) -> int:
         """Return a time that the step which sorts events by time lets pass at once."""
-        watermark = self._tables.clock_ms(f"{self.saga.name}.ordered")
+        watermark = self._tables.watermark_ms(f"{self.saga.name}.ordered")
         return 0 if watermark is None or watermark < 0 else max(0, watermark - self.saga.grace_ms - 1)
 
     def _in_state(

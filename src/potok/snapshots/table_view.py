@@ -84,7 +84,7 @@ class TableView:
 
     def _get_as_of(self, key: bytes, as_of_ms: int, default: Any) -> Any:
         self._require_history()
-        check_retained(self._layout, self._tables.clock_ms(self.name), as_of_ms)
+        check_retained(self._layout, self._tables.watermark_ms(self.name), as_of_ms)
         found = self._tables.read(lambda snapshot: self._reader.versions(snapshot, key, as_of_ms))
         return found[-1].value if found and found[-1].value is not None else default
 
@@ -168,7 +168,7 @@ class TableView:
             return self._tables.read(reader.table, frozen=True)
         self._require_history()
         as_of_ms = _ms(as_of)
-        check_retained(self._layout, self._tables.clock_ms(self.name), as_of_ms)
+        check_retained(self._layout, self._tables.watermark_ms(self.name), as_of_ms)
         return self._tables.read(lambda found: pa.Table.from_batches([reader.as_of(found, as_of_ms)]), frozen=True)
 
     def to_pandas(self, *, as_of: Instant | None = None) -> pd.DataFrame:

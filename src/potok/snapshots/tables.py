@@ -83,11 +83,11 @@ class Tables:
         """
         wait_for_position(self._broker, self.query, position, to_seconds(timeout))
 
-    def clock_ms(self, step: str) -> int | None:
+    def watermark_ms(self, step: str) -> int | None:
         """Return the watermark of a step in the last committed batch; None if it has none."""
         entry = read_entry(self._broker, self.query)
         assert entry is not None
-        return entry.clocks.get(step)
+        return entry.watermarks.get(step)
 
     def snapshot(self) -> dict[str, dict[Any, Any]]:
         """Return all rows of all tables, at one committed batch."""

@@ -34,8 +34,8 @@ class BeforeHistory(QueryError):
         )
 
 
-def check_retained(layout: TableLayout, clock_ms: int | None, as_of_ms: int) -> None:
-    """Raise `BeforeHistory` if the table no longer retains the versions of an instant; `clock_ms` is its watermark."""
+def check_retained(layout: TableLayout, watermark_ms: int | None, as_of_ms: int) -> None:
+    """Raise `BeforeHistory` if the table no longer retains the versions of an instant, whose watermark is given."""
     retained_ms = layout.held_ms + layout.history_ms
-    if clock_ms is not None and as_of_ms < clock_ms - retained_ms:
-        raise BeforeHistory(layout.table, as_of_ms, clock_ms - retained_ms)
+    if watermark_ms is not None and as_of_ms < watermark_ms - retained_ms:
+        raise BeforeHistory(layout.table, as_of_ms, watermark_ms - retained_ms)

@@ -40,7 +40,7 @@ class Entry:
 
     `batch` is the last committed batch of `epoch`; `ended` the last committed batch of each earlier epoch that did
     not end cleanly. `stream_times` are per partition; `next_ends` is, per step, the end of its next window,
-    `next_timers` the processing time of its next timer, and `clocks` the watermark that the batch used. `cells` is
+    `next_timers` the processing time of its next timer, and `watermarks` the watermark that the batch used. `cells` is
     the last committed attempt that wrote to every shard: state that has not seen it was lost, or restored from an
     older copy. `intended` is the end of a batch that was started and whose output may already be visible: it is run
     again to the same end.
@@ -51,7 +51,7 @@ class Entry:
     offsets: Offsets = field(default_factory=Offsets)
     stream_times: dict[str, dict[int, int]] = field(default_factory=dict)
     next_ends: dict[str, int] = field(default_factory=dict)
-    clocks: dict[str, int] = field(default_factory=dict)
+    watermarks: dict[str, int] = field(default_factory=dict)
     ended: dict[int, int] = field(default_factory=dict)
     shards: int = 0
     topic_ids: dict[str, str] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Entry:
             "offsets": self.offsets.to_json(),
             "stream_times": self.stream_times,
             "next_ends": self.next_ends,
-            "clocks": self.clocks,
+            "watermarks": self.watermarks,
             "ended": self.ended,
             "shards": self.shards,
             "topic_ids": self.topic_ids,
@@ -97,7 +97,7 @@ class Entry:
             Offsets.of_json(found["offsets"]),
             {topic: {int(p): t for p, t in parts.items()} for topic, parts in found["stream_times"].items()},
             found["next_ends"],
-            found["clocks"],
+            found["watermarks"],
             {int(epoch): batch for epoch, batch in found["ended"].items()},
             found["shards"],
             found["topic_ids"],

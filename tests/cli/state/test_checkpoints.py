@@ -77,7 +77,7 @@ def test_one_is_shown_with_all_that_the_ledger_says(potok, data: Path) -> None:
     assert [(row["partition"], row["offset"], row["end_offset"]) for row in found["offsets"]] == [(0, 2, 3), (1, 0, 0)]
     assert found["offsets"][0]["stream_time_ms"] == 12_000
     assert found["tables"] == [{"table": "counts", "keys": 2}]
-    assert found["clocks"][0]["step"] == "counts"
+    assert found["watermarks"][0]["step"] == "counts"
     assert found["state_in"] == f"file:{data}"
     assert len(found["shard_bytes"]) == 2
     assert 0 < found["state_bytes"] == sum(found["shard_bytes"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from potok.dsl.builder import StreamsBuilder
 from potok.operators.windows.expiry import NEVER
-from potok.runtime.planning.watermark import empty_batch_due, watermark, watermarks, windowed_steps
+from potok.runtime.planning.watermark import advance_watermarks, empty_batch_due, watermark, windowed_steps
 from potok.topology.nodes.windows import tumbling
 
 PARTITIONS = {"a": {0: 5, 1: 5}, "b": {0: 5}}
@@ -43,9 +43,9 @@ def test_no_partitions_are_no_time() -> None:
 
 
 def test_a_clock_never_goes_back() -> None:
-    found = watermarks({"w": {"a"}}, PARTITIONS, {"a": {0: 10, 1: 30}}, frozenset(), {"w": 25})
+    found = advance_watermarks({"w": {"a"}}, PARTITIONS, {"a": {0: 10, 1: 30}}, frozenset(), {"w": 25})
     assert found == {"w": 25}
-    found = watermarks({"w": {"a"}}, PARTITIONS, {"a": {0: 40, 1: 30}}, frozenset(), {"w": 25})
+    found = advance_watermarks({"w": {"a"}}, PARTITIONS, {"a": {0: 40, 1: 30}}, frozenset(), {"w": 25})
     assert found == {"w": 30}
 
 

@@ -40,7 +40,7 @@ def commit(broker: Broker, **changes: Any) -> None:
         "query": "shop", "state": "running", "error": "", "started_at_ms": 90_000, "committed_at_ms": 100_000,
         "batch": 1, "batch_ms": 400, "records_in": 0, "records_out": 0, "lag": 0, "total_in": 0, "total_out": 0,
         "dead_letters": 0, "dead_letters_by_reason": {}, "state_bytes": 0, "state_keys": {}, "offsets": {},
-        "clocks": {}, "steps": {},
+        "watermarks": {}, "steps": {},
     }  # fmt: skip
     broker.set_metadata({"query/shop/progress": json.dumps({**progress, **changes}).encode()})
 

@@ -51,7 +51,7 @@ def show(
     with opened_log(context, broker) as log:
         checkpoint = read_checkpoint(log, chosen_query(log, query, option=""))
         first, offsets = summary(log, checkpoint), _offsets(log, checkpoint)
-    whole = first | {"offsets": offsets, "clocks": _clocks(checkpoint), "tables": _tables(checkpoint)}
+    whole = first | {"offsets": offsets, "watermarks": _watermarks(checkpoint), "tables": _tables(checkpoint)}
     whole |= {"shard_bytes": list(checkpoint.shards)}
     whole |= {"void": [{"start": void.epoch, "after_batch": void.committed} for void in checkpoint.voids]}
     if as_json:
@@ -61,8 +61,8 @@ def show(
     if offsets:
         columns = ("topic", "partition", "offset", "end", "lag", "stream time (UTC)")
         print_table(columns, ([row[name] for name in _OFFSETS] for row in offsets))
-    if whole["clocks"]:
-        print_table(("step", "clock (UTC)", "next (UTC)"), map(_clock_row, whole["clocks"]))
+    if whole["watermarks"]:
+        print_table(("step", "watermark (UTC)", "next (UTC)"), map(_watermark_row, whole["watermarks"]))
     if whole["tables"]:
         print_table(("table", "keys"), (tuple(row.values()) for row in whole["tables"]))
     _print_notes(checkpoint)
@@ -138,14 +138,14 @@ def _offsets(log: Log, checkpoint: Checkpoint) -> list[dict[str, Any]]:
     return rows
 
 
-def _clocks(checkpoint: Checkpoint) -> list[dict[str, Any]]:
+def _watermarks(checkpoint: Checkpoint) -> list[dict[str, Any]]:
     """Return the watermark of each step in the last batch, and its next window end or timer."""
     entry = checkpoint.entry
-    steps = sorted({*entry.clocks, *entry.next_ends, *entry.next_timers})
+    steps = sorted({*entry.watermarks, *entry.next_ends, *entry.next_timers})
     return [
         {
             "step": step,
-            "clock_ms": entry.clocks.get(step),
+            "watermark_ms": entry.watermarks.get(step),
             "next_end_ms": entry.next_ends.get(step),
             "next_alarm_ms": entry.next_timers.get(step),
         }
@@ -153,9 +153,9 @@ def _clocks(checkpoint: Checkpoint) -> list[dict[str, Any]]:
     ]
 
 
-def _clock_row(row: dict[str, Any]) -> tuple[str, str, str]:
+def _watermark_row(row: dict[str, Any]) -> tuple[str, str, str]:
     due = row["next_end_ms"] if row["next_end_ms"] is not None else row["next_alarm_ms"]
-    shown = ["" if at is None else _instant(at) for at in (row["clock_ms"], due)]
+    shown = ["" if at is None else _instant(at) for at in (row["watermark_ms"], due)]
     return row["step"], shown[0], shown[1]
 
 

@@ -52,16 +52,16 @@ class DriveAgents(SeveralOutputs):
         node: Agents,
         task: Task,
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
         emitting: tuple[str, ...],
     ) -> None:
         """`emitting` are the tables whose changes have downstream steps."""
         super().__init__(node.name, task)
         self._agent_group: AgentGroup = node.agent_group
-        self._session, self._clock_ms, self._input_partitions, self._emitting = (
+        self._session, self._watermark_ms, self._input_partitions, self._emitting = (
             session,
-            clock_ms,
+            watermark_ms,
             input_partitions,
             emitting,
         )
@@ -98,7 +98,7 @@ class DriveAgents(SeveralOutputs):
 
     def finish(self) -> None:
         records = [Records.of(input_.chunks) for input_ in self._inputs]
-        closing = CloseWindows(self._clock_ms, self.task.processing_time_ms)
+        closing = CloseWindows(self._watermark_ms, self.task.processing_time_ms)
         if not any(records) and not closing.is_due(self._cells.values()):
             return
         batch = self._tried(records, closing)

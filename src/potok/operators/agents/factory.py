@@ -15,7 +15,9 @@ def agents(node: Agents, factory: OperatorFactory) -> Operator:
     topology = factory.plan.topology
     tables = [table for table in topology.of_type(AgentTable) if table.upstream is node]
     emitting = tuple(table.name for table in tables if topology.downstreams(table))
-    return DriveAgents(node, factory.task, factory.state, factory.clock(node), factory.spec.input_partitions, emitting)
+    return DriveAgents(
+        node, factory.task, factory.state, factory.watermark(node), factory.spec.input_partitions, emitting
+    )
 
 
 @sender_of(Agents)

@@ -24,8 +24,8 @@ Deliver = Callable[[int], Awaitable[None]]
 class CloseWindows:
     """Close windows whose retention the watermark, or processing time, has passed."""
 
-    def __init__(self, clock_ms: int, processing_time_ms: int) -> None:
-        self._clock_ms, self._processing_time_ms = clock_ms, processing_time_ms
+    def __init__(self, watermark_ms: int, processing_time_ms: int) -> None:
+        self._watermark_ms, self._processing_time_ms = watermark_ms, processing_time_ms
         self._closed: list[tuple[OpenWindows, Closed]] = []
         self._failed: list[tuple[Closed, str]] = []
 
@@ -34,7 +34,7 @@ class CloseWindows:
         return any((due := table.next_due()) is not None and due <= self._now(table) for table in windows)
 
     def _now(self, table: OpenWindows) -> int:
-        return self._processing_time_ms if table.part.wall else self._clock_ms
+        return self._processing_time_ms if table.part.wall else self._watermark_ms
 
     async def run(
         self, running: Running, tables: Iterable[OpenTable], deliver: Deliver, timeout_s: float | None

@@ -288,15 +288,15 @@ class OpenWindows(OpenTable):
         assert self._life_ms is not None
         return start_ms + self._life_ms
 
-    def closing(self, clock_ms: int) -> list[Closed]:
+    def closing(self, watermark_ms: int) -> list[Closed]:
         """Return the windows whose retention is over, the earliest first, including those of this batch."""
         if self._ends is None:
             return []
-        for _, cell in self._ends.due(clock_ms):
+        for _, cell in self._ends.due(watermark_ms):
             cache_key = self._cache_key(cell)
             if cache_key not in self._entries:
                 self.enter(cache_key, cell, self._session.read(self.name, [cell])[0])
-        due = [entry for entry in self._windows() if self._due(entry.start) <= clock_ms]
+        due = [entry for entry in self._windows() if self._due(entry.start) <= watermark_ms]
         found: list[Closed] = []
         for entry in sorted(due, key=lambda entry: (entry.start, entry.key)):
             if self._is_row(entry):

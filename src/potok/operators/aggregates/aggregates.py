@@ -37,13 +37,13 @@ class Aggregate(Operator):
         window: FixedWindow | None,
         key_type: pa.DataType | None,
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
     ) -> None:
         super().__init__(name, task)
         self._plan, self._window, self._key_type, self._session = plan, window, key_type, session
         self._cells = FixedCells(plan)
         self._partials: list[pa.Table] = []
-        self._expiry = Expiry(name, window, session, clock_ms) if window else None
+        self._expiry = Expiry(name, window, session, watermark_ms) if window else None
         self._table = self._expiry.cells if self._expiry else name
         self._written: tuple[list[bytes], Array | None] = [], None
 

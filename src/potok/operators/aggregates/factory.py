@@ -59,7 +59,7 @@ def aggregate(node: Aggregate, factory: OperatorFactory) -> Operator:
     assert node.window is None or isinstance(node.window, Tumbling | Hopping)
     if plan.native:
         adds = AggregateOneByOne if node.name in factory.spec.careful else aggregates.Aggregate
-        return adds(node.name, factory.task, plan, node.window, key_type, factory.state, factory.clock(node))
+        return adds(node.name, factory.task, plan, node.window, key_type, factory.state, factory.watermark(node))
     return AccumulateRecords(
         node.name,
         factory.task,
@@ -68,7 +68,7 @@ def aggregate(node: Aggregate, factory: OperatorFactory) -> Operator:
         key_type,
         plan.result,
         factory.state,
-        factory.clock(node),
+        factory.watermark(node),
         factory.spec.input_partitions,
         declared=node.aggregation.schema is not None or (plan.result is not None and node.aggregation.kind in CHECKED),
         each_record=plan.each_record,

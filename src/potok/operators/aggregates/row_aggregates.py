@@ -43,7 +43,7 @@ class AccumulateRecords(Operator):
         key_type: pa.DataType | None,
         result_type: pa.DataType | None,
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
         *,
         declared: bool = False,
@@ -54,7 +54,7 @@ class AccumulateRecords(Operator):
         self._key_type, self._result_type, self._input_partitions = key_type, result_type, input_partitions
         self._declared, self._each_record = declared, each_record
         self._chunks: list[Chunk] = []
-        self._expiry = Expiry(name, window, session, clock_ms) if window else None
+        self._expiry = Expiry(name, window, session, watermark_ms) if window else None
         self._table = self._expiry.cells if self._expiry else name
         self._written: dict[bytes, bytes] = {}
 

@@ -120,31 +120,31 @@ class Runs:
         for run in self._runs:
             yield self._whole(run, -FOREVER)
 
-    def close(self, clock_ms: int) -> list[Rows]:
+    def close(self, watermark_ms: int) -> list[Rows]:
         """Delete what is due; return the rows that were never flagged and were not due before."""
         due: list[Rows] = []
         kept: list[Run] = []
         for run in self._runs:
-            if run.least_time + self._keep_ms <= clock_ms:
-                rows, run = self._let_out(run, clock_ms)
+            if run.least_time + self._keep_ms <= watermark_ms:
+                rows, run = self._let_out(run, watermark_ms)
                 due.append(rows)
-            if run.greatest_time + self._keep_ms <= clock_ms:
+            if run.greatest_time + self._keep_ms <= watermark_ms:
                 self._gone.append(run)
-            elif run.pages > 1 and run.median_time + self._keep_ms <= clock_ms:
+            elif run.pages > 1 and run.median_time + self._keep_ms <= watermark_ms:
                 self._gone.append(run)
-                rows, marks = self._whole(run, clock_ms)
+                rows, marks = self._whole(run, watermark_ms)
                 kept.append(self._written(rows, marks))
             else:
                 kept.append(run)
         self._runs = kept
         return due
 
-    def add(self, rows: Rows, marks: npt.NDArray[np.bool_], clock_ms: int) -> None:
+    def add(self, rows: Rows, marks: npt.NDArray[np.bool_], watermark_ms: int) -> None:
         """Add rows in hash order that are not due yet; runs of about their size are merged with them."""
         parts = [(rows, marks)]
         total = len(rows)
         while len(same := self._like(total)) + 1 >= SEVERAL and total + sum(run.rows for run in same) <= LARGE:
-            parts = [self._whole(run, clock_ms) for run in same] + parts
+            parts = [self._whole(run, watermark_ms) for run in same] + parts
             self._gone += same
             self._runs = [run for run in self._runs if run not in same]
             total = sum(len(part) for part, _ in parts)
@@ -174,21 +174,21 @@ class Runs:
         if catalog != (self._before or dump_state((0, [], []))):
             self._session.write(self.table, [(_CATALOG, catalog, self._before)])
 
-    def _let_out(self, run: Run, clock_ms: int) -> tuple[Rows, Run]:
+    def _let_out(self, run: Run, watermark_ms: int) -> tuple[Rows, Run]:
         """Return the unflagged rows of a run that are due, and the run with the time of the next."""
         _, times = self._heads(run, np.arange(run.pages))
-        unmarked, due = ~self._marks(run)[0], times + self._keep_ms <= clock_ms
+        unmarked, due = ~self._marks(run)[0], times + self._keep_ms <= watermark_ms
         out = np.flatnonzero(unmarked & due)
         rows = self._rows(run, out)
         self.mark(run, out)
         later = times[unmarked & ~due]
         return rows, replace(run, least_time=int(later.min()) if len(later) else FOREVER)
 
-    def _whole(self, run: Run, clock_ms: int) -> tuple[Rows, npt.NDArray[np.bool_]]:
+    def _whole(self, run: Run, watermark_ms: int) -> tuple[Rows, npt.NDArray[np.bool_]]:
         """Return the rows of a run that are not due, and their flags."""
         rows = self._rows(run, np.arange(run.rows))
         marks = self._marks(run)[0] if self._marked else np.zeros(run.rows, np.bool_)
-        open_ = rows.times + self._keep_ms > clock_ms
+        open_ = rows.times + self._keep_ms > watermark_ms
         return rows.where(open_), marks[open_]
 
     def _written(self, rows: Rows, marks: npt.NDArray[np.bool_]) -> Run:

@@ -16,9 +16,9 @@ class Timers:
     def __init__(self, table: str, session: StateSession) -> None:
         self.table, self._session = table, session
 
-    def due(self, clock_ms: int) -> list[tuple[int, bytes]]:
+    def due(self, watermark_ms: int) -> list[tuple[int, bytes]]:
         """Return the entries up to a time, as of before this batch, in time order."""
-        stop = time_bytes(np.array([clock_ms + 1], np.int64))[0]
+        stop = time_bytes(np.array([watermark_ms + 1], np.int64))[0]
         return [(time_of(entry[:8]), entry[8:]) for entry in self._session.keys(self.table, stop)]
 
     def change(self, added: Iterable[tuple[int, bytes]], removed: Iterable[tuple[int, bytes]]) -> None:

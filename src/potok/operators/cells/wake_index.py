@@ -29,9 +29,9 @@ class WakeIndex:
         self._times: list[Ints] = []
         self._keys: list[bytes] = []
 
-    def due(self, clock_ms: int) -> list[bytes]:
+    def due(self, watermark_ms: int) -> list[bytes]:
         """Return the keys to visit, each once, by the time of their list."""
-        entries = self._session.keys(self.table, time_bytes(np.array([clock_ms + 1], np.int64))[0])
+        entries = self._session.keys(self.table, time_bytes(np.array([watermark_ms + 1], np.int64))[0])
         if not entries:
             return []
         self._over = list(zip(entries, self._session.read(self.table, entries), strict=True))
@@ -43,20 +43,20 @@ class WakeIndex:
         self._times.append(times)
         self._keys += keys
 
-    def flush(self, clock_ms: int) -> None:
+    def flush(self, watermark_ms: int) -> None:
         rows: list[tuple[bytes, bytes | None, bytes | None]] = [(entry, None, data) for entry, data in self._over]
         if self._keys:
             batch = self._session.batch.to_bytes(8, "big")
-            rows += [(time + batch, dump_state(keys), None) for time, keys in self._lists(clock_ms)]
+            rows += [(time + batch, dump_state(keys), None) for time, keys in self._lists(watermark_ms)]
         if rows:
             self._session.write(self.table, rows)
         self._over, self._times, self._keys = [], [], []
 
-    def _lists(self, clock_ms: int) -> list[tuple[bytes, list[bytes]]]:
+    def _lists(self, watermark_ms: int) -> list[tuple[bytes, list[bytes]]]:
         times = np.concatenate(self._times)
         grain = (int(times.max()) - int(times.min())) // LISTS + 1
         early = times - times % grain
-        early = np.where(early > clock_ms, early, times)
+        early = np.where(early > watermark_ms, early, times)
         order = np.argsort(early, kind="stable")
         moments, firsts = np.unique(early[order], return_index=True)
         keys = [self._keys[row] for row in order.tolist()]

@@ -50,7 +50,7 @@ class BatchSpec:
     input_partitions: list[InputPartition]
     tasks: list[list[Range]]
     shard_tasks: int
-    clocks: dict[str, int]
+    watermarks: dict[str, int]
     processing_time_ms: int
     partitions: dict[str, int]
     query: str

@@ -110,10 +110,10 @@ class OperatorFactory:
     def level(self, node: Node) -> int:
         return self.plan.levels[node]
 
-    def clock(self, node: Node) -> int:
+    def watermark(self, node: Node) -> int:
         """Return the watermark of a step at the start of the batch, which preceding steps may hold back."""
-        clock_ms = self.spec.clocks.get(node.name, NEVER)
-        return clock_ms if clock_ms <= NEVER else clock_ms - self.plan.topology.held_back_ms(node)
+        watermark_ms = self.spec.watermarks.get(node.name, NEVER)
+        return watermark_ms if watermark_ms <= NEVER else watermark_ms - self.plan.topology.held_back_ms(node)
 
     @property
     def shards(self) -> int:

@@ -86,7 +86,7 @@ class SourceReader(Operator):
         self.task.records_in[self.name] += batch.num_rows
         self.emit(chunk)
 
-    def _chunk(self, batch: pa.RecordBatch, input_partition: int, clock: int) -> tuple[Chunk, int]:
+    def _chunk(self, batch: pa.RecordBatch, input_partition: int, stream_time: int) -> tuple[Chunk, int]:
         envelopes = self._node.value.format == FORMAT
         if isinstance(self._node, StreamSource) and self._node.skips_null:
             batch = batch.filter(rows_of_stream(batch)) if envelopes else _with_values(batch)
@@ -95,7 +95,7 @@ class SourceReader(Operator):
         count = batch.num_rows
         key, key_errors = decode(batch.column("key"), self._node.key, None)
         if isinstance(self._node, StreamSource) and self._node.events is not None:
-            return self._events(batch, input_partition, clock, (key, key_errors))
+            return self._events(batch, input_partition, stream_time, (key, key_errors))
         headers = batch.column("headers")
         if envelopes:
             value, value_errors = self._rows_of_events(batch)
@@ -120,12 +120,12 @@ class SourceReader(Operator):
         if self._node.timestamps.function is not None and len(chunk):
             chunk = self._stamp(chunk)
         if len(chunk):
-            chunk.stream_time = self._stream_times(chunk.timestamp, clock)
-            clock = int(chunk.stream_time[-1])
+            chunk.stream_time = self._stream_times(chunk.timestamp, stream_time)
+            stream_time = int(chunk.stream_time[-1])
         if self._skips is not None and chunk.headers is not None:
             # They advance the stream time, whichever batch reads them.
             chunk = chunk.where(_written_by_others(chunk.headers, self._skips))
-        return chunk, clock
+        return chunk, stream_time
 
     def _rows_of_events(self, batch: pa.RecordBatch) -> tuple[Column, Errors]:
         """Decode CloudEvents to rows of SQL."""
@@ -136,7 +136,7 @@ class SourceReader(Operator):
         return decoded.column, decoded.errors
 
     def _events(
-        self, batch: pa.RecordBatch, input_partition: int, clock: int, keys: tuple[Column, Errors]
+        self, batch: pa.RecordBatch, input_partition: int, stream_time: int, keys: tuple[Column, Errors]
     ) -> tuple[Chunk, int]:
         """Decode envelopes. The time of an event is that of its envelope, if it has one."""
         assert isinstance(self._node, StreamSource)
@@ -166,9 +166,9 @@ class SourceReader(Operator):
         if self._node.timestamps.function is not None and len(chunk):
             chunk = self._stamp(chunk)
         if len(chunk):
-            chunk.stream_time = self._stream_times(chunk.timestamp, clock)
-            clock = int(chunk.stream_time[-1])
-        return chunk, clock
+            chunk.stream_time = self._stream_times(chunk.timestamp, stream_time)
+            stream_time = int(chunk.stream_time[-1])
+        return chunk, stream_time
 
     def _align(self, chunk: Chunk, batch: pa.RecordBatch, input_partition: int, start_ms: int) -> None:
         """Set the time by which inputs are aligned. The planner uses the timestamps in the log, including those of
@@ -181,13 +181,13 @@ class SourceReader(Operator):
         if not np.array_equal(reached, chunk.stream_time):
             chunk.alignment_time = reached
 
-    def _stream_times(self, times: Ints, clock: int) -> Ints:
+    def _stream_times(self, times: Ints, stream_time: int) -> Ints:
         """Return the greatest time so far; a record that is far ahead advances it by no more than the limit."""
-        reached = np.maximum(np.maximum.accumulate(times), clock)
+        reached = np.maximum(np.maximum.accumulate(times), stream_time)
         bound = self._node.timestamps.max_jump_ms
-        moved = np.diff(reached, prepend=clock if clock > NEVER else reached[0])
+        moved = np.diff(reached, prepend=stream_time if stream_time > NEVER else reached[0])
         if bound is not None and moved.max() > bound:
-            reached = bounded(times, clock, bound)
+            reached = bounded(times, stream_time, bound)
         elif bound is None and moved.max() > FAR_JUMP_MS:
             self.task.jumps[self._node.topic] += int(np.count_nonzero(moved > FAR_JUMP_MS))
         return reached
@@ -242,12 +242,12 @@ def decode(values: pa.Array, serde: Serde, columns: list[str] | None) -> tuple[C
     return made.column, {**made.errors, **decoded.errors}
 
 
-def bounded(times: Ints, clock: int, bound: int) -> Ints:
+def bounded(times: Ints, stream_time: int, bound: int) -> Ints:
     """Return the stream time after each record, if one record may advance it by at most `bound`."""
     reached = np.empty(len(times), np.int64)
     for row, at in enumerate(times.tolist()):
-        clock = at if clock <= NEVER else max(clock, min(at, clock + bound))
-        reached[row] = clock
+        stream_time = at if stream_time <= NEVER else max(stream_time, min(at, stream_time + bound))
+        reached[row] = stream_time
     return reached
 
 

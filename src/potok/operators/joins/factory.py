@@ -53,7 +53,7 @@ def join_streams(node: StreamJoin, factory: OperatorFactory) -> Operator:
         (projected(ups[0].value, fields_of_side(step, 0)), projected(ups[1].value, fields_of_side(step, 1))),
         (_side(node, factory, 0), _side(node, factory, 1)),
         factory.state,
-        factory.clock(node),
+        factory.watermark(node),
         factory.spec.input_partitions,
         keeps_headers=node.keeps_headers,
     )
@@ -123,7 +123,7 @@ def look_back(node: HistoryLookup, factory: OperatorFactory) -> Operator:
         (node.grace_ms, node.history_ms),
         [_lookup_side(node, factory, 0), _lookup_side(node, factory, 1)],
         factory.state,
-        factory.clock(node),
+        factory.watermark(node),
         factory.spec.input_partitions,
         _turns(factory),
     )

@@ -49,7 +49,7 @@ class StreamJoin(Operator):
         value_types: tuple[pa.DataType | None, pa.DataType | None],
         sides: tuple[JoinSide, JoinSide],
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: Sequence[InputPartition],
         *,
         keeps_headers: bool = False,
@@ -57,7 +57,7 @@ class StreamJoin(Operator):
         super().__init__(name, task)
         self._joiner, self._key_type, self._types = joiner, key_type, value_types
         self._keeps_headers = keeps_headers
-        self._window, self._clock_ms, self._origins = window, clock_ms, Origins(input_partitions)
+        self._window, self._watermark_ms, self._origins = window, watermark_ms, Origins(input_partitions)
         self._lets_wait = how is not JoinKind.INNER
         wanted = {JoinKind.INNER: (False, False), JoinKind.LEFT: (True, False), JoinKind.OUTER: (True, True)}[how]
         self._sides = [
@@ -129,10 +129,10 @@ class StreamJoin(Operator):
     def _close(self) -> None:
         """Remove rows that no record can match any more, including those of this batch."""
         for side in self._sides:
-            out = side.runs.close(self._clock_ms)
+            out = side.runs.close(self._watermark_ms)
             if side.rows is not None:
-                due = side.rows.times + self._window.keep_ms <= self._clock_ms
-                side.runs.add(side.rows.where(~due), side.marks[~due], self._clock_ms)
+                due = side.rows.times + self._window.keep_ms <= self._watermark_ms
+                side.runs.add(side.rows.where(~due), side.marks[~due], self._watermark_ms)
                 if side.alone:
                     out.append(side.rows.where(due & ~side.marks))
             side.runs.finish()

@@ -106,14 +106,14 @@ class JoinTables(Operator):
         key_type: pa.DataType | None,
         session: StateSession,
         window: Window | None,
-        clock_ms: int,
+        watermark_ms: int,
         *,
         every_update: bool = False,
     ) -> None:
         super().__init__(name, task)
         self._joiner, self._key_type, self._session = joiner, key_type, session
         self._every_update = every_update
-        self._window, self._clock_ms = window, clock_ms
+        self._window, self._watermark_ms = window, watermark_ms
         self._sides = (SideInput(self), SideInput(self))
         self._table = f"{name}/sides"
         self._timers = Timers(f"{name}/due", session)
@@ -130,7 +130,7 @@ class JoinTables(Operator):
 
     def finish(self) -> None:
         taken = [[chunk for chunk in side.taken() if not chunk.expired] for side in self._sides]
-        over = [] if self._window is None else self._timers.due(self._clock_ms)
+        over = [] if self._window is None else self._timers.due(self._watermark_ms)
         touched = {key for chunks in taken for chunk in chunks for key in encode_keys(chunk.key).to_pylist()}
         keys = sorted({*touched, *(key for _, key in over)})
         if not keys:
@@ -150,7 +150,7 @@ class JoinTables(Operator):
         ends = {
             key: drop_ms(window, bounds["start"], bounds["end"]) for key, bounds in zip(keys, decoded_keys, strict=True)
         }
-        over = [key for key in keys if ends[key] <= self._clock_ms]
+        over = [key for key in keys if ends[key] <= self._watermark_ms]
         if over:
             old = [(held[key].left, held[key].right) for key in over]
             for key in over:

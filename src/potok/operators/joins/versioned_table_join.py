@@ -50,7 +50,7 @@ class HistoryLookup(Joining):
         times: tuple[int | None, int | None],
         sides: list[JoinSide],
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: Sequence[InputPartition],
         turns: ProcessingOrder,
     ) -> None:
@@ -59,8 +59,8 @@ class HistoryLookup(Joining):
         grace_ms, self._history_ms = times
         self._waits, self._grace_ms = grace_ms is not None, grace_ms or 0
         self._retained_ms = self._grace_ms if self._waits else self._history_ms or 0
-        self._clock_ms, self._input_partitions, self._origins, self._turns = (
-            clock_ms,
+        self._watermark_ms, self._input_partitions, self._origins, self._turns = (
+            watermark_ms,
             input_partitions,
             Origins(input_partitions),
             turns,
@@ -83,14 +83,14 @@ class HistoryLookup(Joining):
             changes, chunk = self._in_turn(changes, chunk)
         if changes is not None:
             self._remember(changes)
-        due = self._waiting.close(self._clock_ms)
+        due = self._waiting.close(self._watermark_ms)
         if chunk is not None:
             due.append(self._wait(chunk))
         self._waiting.finish()
         due = [rows for rows in due if len(rows)]
         if due:
             self._release(concat_rows(due))
-        self._history.finish(self._clock_ms - self._retained_ms - 1 if self._clock_ms > NEVER else NEVER)
+        self._history.finish(self._watermark_ms - self._retained_ms - 1 if self._watermark_ms > NEVER else NEVER)
 
     def _in_turn(self, changes: Chunk, chunk: Chunk) -> tuple[Chunk, Chunk]:
         """Hide later versions from records that do not wait; return what follows the last such version. Only a
@@ -150,8 +150,8 @@ class HistoryLookup(Joining):
             packed = packed.filter(pa.array(all_but(errors, len(chunk))))
             chunk = self.set_aside(chunk, errors)
         rows = rows_of_chunk(replace(chunk, timestamp=self._instants(chunk)), packed, self._origins)
-        due = rows.times + self._grace_ms < self._clock_ms if self._waits else np.ones(len(rows), np.bool_)
-        self._waiting.add(rows.where(~due), np.zeros(int((~due).sum()), np.bool_), self._clock_ms)
+        due = rows.times + self._grace_ms < self._watermark_ms if self._waits else np.ones(len(rows), np.bool_)
+        self._waiting.add(rows.where(~due), np.zeros(int((~due).sum()), np.bool_), self._watermark_ms)
         return rows.where(due)
 
     def _release(self, rows: Rows) -> None:

@@ -17,7 +17,7 @@ def match(node: Match, factory: OperatorFactory) -> Operator:
         factory.step(node).value,
         factory.step(node).exprs,
         factory.state,
-        factory.clock(node),
+        factory.watermark(node),
         factory.spec.input_partitions,
     )
 

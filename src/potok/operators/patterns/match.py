@@ -96,11 +96,11 @@ class MatchRecords(SeveralOutputs):
         value_type: pa.DataType | None,
         exprs: tuple[Expr | None, ...],
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
     ) -> None:
         super().__init__(node.name, task)
-        self._key_type, self._session, self._clock_ms = upstream.key, session, clock_ms
+        self._key_type, self._session, self._watermark_ms = upstream.key, session, watermark_ms
         self._input_partitions = input_partitions
         self._definitions = node.pattern.definitions
         given = iter(exprs)
@@ -160,14 +160,14 @@ class MatchRecords(SeveralOutputs):
 
     def finish(self) -> None:
         received = self._received()
-        woken = self._timers.due(self._clock_ms)
+        woken = self._timers.due(self._watermark_ms)
         if self._neighbours is not None:
             self._neighbours.look(woken)
         if received is not None:
             self._advance(received, woken)
         elif woken:
             self._visit(woken, self._session.read(self._table, woken), NO_RECORDS, {}, set(woken))
-        self._timers.flush(self._clock_ms)
+        self._timers.flush(self._watermark_ms)
         for over, chunk in self._matches.chunks(self._key_type):
             if over:
                 self.task.records_out[self.name] += len(chunk)
@@ -324,7 +324,7 @@ class MatchRecords(SeveralOutputs):
                 matches.add(key, machine, tuple(records.order[index].tolist()))
             if machine.dropped:
                 self._drop(key)
-        machine.expire(runs, self._clock_ms if awaited is None else min(awaited, self._clock_ms))
+        machine.expire(runs, self._watermark_ms if awaited is None else min(awaited, self._watermark_ms))
         if machine.found:
             matches.add_timed(key, machine)
 

@@ -17,13 +17,13 @@ from potok.topology.nodes import AggregateRoot, Channel, Fold, Ordered, Process,
 @post_shuffle_of(Process, Saga)
 def process(node: Process, factory: OperatorFactory) -> Operator:
     up = factory.step(node.upstream)
-    clock_ms = factory.clock(node)
+    watermark_ms = factory.watermark(node)
     return ProcessRecords(
         node,
         factory.task,
         up.key,
         factory.state,
-        clock_ms,
+        watermark_ms,
         factory.spec.input_partitions,
         by_stream_time=not up.rekeyed,
     )
@@ -48,7 +48,7 @@ def wire_aggregate_root(node: AggregateRoot, wiring: Wiring) -> None:
 def ordered(node: Ordered, factory: OperatorFactory) -> Operator:
     input_partitions, batch = factory.spec.input_partitions, factory.spec.fence.attempt.batch
     return OrderRecords(
-        node.name, factory.task, node.grace_ms, factory.state, factory.clock(node), input_partitions, batch
+        node.name, factory.task, node.grace_ms, factory.state, factory.watermark(node), input_partitions, batch
     )
 
 

@@ -91,9 +91,9 @@ class TimerCells:
     def read(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return self._session.read(self._table, keys)
 
-    def due(self, clock_ms: int, processing_time_ms: int) -> set[bytes]:
+    def due(self, watermark_ms: int, processing_time_ms: int) -> set[bytes]:
         """Return the keys with something to do at this watermark and processing time."""
-        bounds = ((self._by_time, clock_ms), (self._by_wall, processing_time_ms))
+        bounds = ((self._by_time, watermark_ms), (self._by_wall, processing_time_ms))
         return {key for entries, bound in bounds if bound > NEVER for _, key in entries.due(bound)}
 
     def write(self, rows: Rows) -> None:

@@ -34,14 +34,18 @@ class ProcessRecords(SeveralOutputs):
         task: Task,
         key_type: pa.DataType | None,
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
         *,
         by_stream_time: bool,
     ) -> None:
         super().__init__(node.name, task)
         self._node, self._key_type, self._session = node, key_type, session
-        self._clock_ms, self._input_partitions, self._by_stream_time = clock_ms, input_partitions, by_stream_time
+        self._watermark_ms, self._input_partitions, self._by_stream_time = (
+            watermark_ms,
+            input_partitions,
+            by_stream_time,
+        )
         self._timers = TimerCells(node.name, session) if node.timed else None
         self._tables = [node.cells_of(store) for store, _ in node.stores]
         # Readable stores are outputs after the named ones.
@@ -68,7 +72,7 @@ class ProcessRecords(SeveralOutputs):
 
     def finish(self) -> None:
         chunk, groups = self._grouped()
-        due = set() if self._timers is None else self._timers.due(self._clock_ms, self.task.processing_time_ms)
+        due = set() if self._timers is None else self._timers.due(self._watermark_ms, self.task.processing_time_ms)
         keys = [*groups, *sorted(due - groups.keys())]
         if not keys:
             return
@@ -134,7 +138,7 @@ class ProcessRecords(SeveralOutputs):
             has_timers=node.processor.has_timers,
         )
         ctx.stores = {
-            name: open_store(store, ctx, self._clock_ms, table)
+            name: open_store(store, ctx, self._watermark_ms, table)
             for (name, store), table in zip(node.stores, self._tables, strict=True)
         }
         processor = copy.copy(node.processor)
@@ -144,7 +148,7 @@ class ProcessRecords(SeveralOutputs):
             ctx,
             list(ctx.stores.values()),
             Records(chunk),
-            self._clock_ms,
+            self._watermark_ms,
             by_stream_time=self._by_stream_time,
             check=output.check,
         )

@@ -80,13 +80,13 @@ class KeyCalls:
         ctx: Context,
         stores: list[OpenStore],
         records: Records,
-        clock_ms: int,
+        watermark_ms: int,
         *,
         by_stream_time: bool,
         check: Callable[[Forwarded], None],
     ) -> None:
         self._processor, self._ctx, self._stores, self._records = processor, ctx, stores, records
-        self._clock_ms, self._by_stream_time, self._check = clock_ms, by_stream_time, check
+        self._watermark_ms, self._by_stream_time, self._check = watermark_ms, by_stream_time, check
         self._windows = [store for store in stores if isinstance(store, OpenWindow)]
         self._count = self._sure = 0
         self._safe: list[bytes | None] | None = None
@@ -110,7 +110,7 @@ class KeyCalls:
         return self._play(work, self._records.copies(work.rows), 0)
 
     def _play(self, work: Work, values: Mapping[int, Any] | list[Any], sure: int) -> Outcome:
-        ctx, records, reached = self._ctx, self._records, self._clock_ms
+        ctx, records, reached = self._ctx, self._records, self._watermark_ms
         self._open(work, sure)
         processing_timers = [timer for timer in ctx.timers.walls if timer.at <= ctx.processing_time]
         for row in work.rows:
@@ -149,7 +149,7 @@ class KeyCalls:
         ctx = self._ctx
         if timer in ctx.timers.walls:
             ctx.timers.walls.remove(timer)
-            now = max(self._clock_ms, timer.since)
+            now = max(self._watermark_ms, timer.since)
             ctx.at_timer(timer, turn, now, now, wall=True)
             self._call(self._processor.on_timer, timer.at, timer)
 
@@ -203,7 +203,7 @@ class KeyCalls:
 
     def _close(self) -> Outcome:
         timers = self._ctx.timers
-        look = timers.look_ms is None or timers.look_ms <= self._clock_ms
+        look = timers.look_ms is None or timers.look_ms <= self._watermark_ms
         ends = [window.prune() for window in self._windows if look or window.is_read]
         if look:
             timers.look_ms = min((end for end in ends if end is not None), default=None)

@@ -226,9 +226,9 @@ class OpenWindow(_Cell, WindowStore):
     when it is removed; it is removed once the watermark shows that no earlier lookup is possible.
     """
 
-    def __init__(self, declared: WindowStore, ctx: ProcessorContext, clock_ms: int) -> None:
+    def __init__(self, declared: WindowStore, ctx: ProcessorContext, watermark_ms: int) -> None:
         super().__init__(declared.retention_ms)
-        self._ctx, self._clock_ms = ctx, clock_ms
+        self._ctx, self._watermark_ms = ctx, watermark_ms
 
     def _begin(self) -> Any:
         return [], []
@@ -265,7 +265,7 @@ class OpenWindow(_Cell, WindowStore):
     def prune(self) -> int | None:
         """Remove what no lookup after this batch can reach; return the watermark at which everything has expired."""
         times, values = self._read()
-        over = bisect_right(times, self._clock_ms - self.retention_ms)
+        over = bisect_right(times, self._watermark_ms - self.retention_ms)
         del times[:over], values[:over]
         return times[-1] + self.retention_ms if times else None
 
@@ -275,14 +275,14 @@ class OpenWindow(_Cell, WindowStore):
         return dump_state(self._state) if self._state[0] else None
 
 
-def open_store(declared: Store, ctx: ProcessorContext, clock_ms: int, table: str = "") -> Any:
+def open_store(declared: Store, ctx: ProcessorContext, watermark_ms: int, table: str = "") -> Any:
     """Open a store from its declaration."""
-    store = _opened(declared, ctx, clock_ms)
+    store = _opened(declared, ctx, watermark_ms)
     store.table = table
     return store
 
 
-def _opened(declared: Store, ctx: ProcessorContext, clock_ms: int) -> Any:
+def _opened(declared: Store, ctx: ProcessorContext, watermark_ms: int) -> Any:
     match declared:
         case RowStore():
             return OpenRow(ctx)
@@ -293,5 +293,5 @@ def _opened(declared: Store, ctx: ProcessorContext, clock_ms: int) -> Any:
         case MapStore():
             return OpenMap()
         case WindowStore():
-            return OpenWindow(declared, ctx, clock_ms)
+            return OpenWindow(declared, ctx, watermark_ms)
     raise TypeError(f"no store of the kind {declared.kind}")

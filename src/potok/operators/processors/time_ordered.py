@@ -37,13 +37,13 @@ class OrderRecords(Operator):
         task: Task,
         grace_ms: int,
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
         batch: int,
     ) -> None:
         super().__init__(name, task)
         self._grace_ms, self._session, self._input_partitions, self._batch = grace_ms, session, input_partitions, batch
-        self._free_ms = clock_ms - grace_ms if clock_ms > NEVER else NEVER
+        self._free_ms = watermark_ms - grace_ms if watermark_ms > NEVER else NEVER
         self._table = f"{name}/waiting"
         self._chunks: list[Chunk] = []
 

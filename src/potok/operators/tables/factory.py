@@ -60,7 +60,7 @@ def suppress(node: Suppress, factory: OperatorFactory) -> Operator:
     step = factory.step(node)
     types = step.key, step.value
     return suppressing.Suppress(
-        node.name, factory.task, step.window, node.every_ms, types, factory.state, factory.clock(node)
+        node.name, factory.task, step.window, node.every_ms, types, factory.state, factory.watermark(node)
     )
 
 
@@ -99,7 +99,7 @@ def latest(node: TableSource | ToTable, factory: OperatorFactory) -> Operator:
             node.lifetime,
             types,
             factory.state,
-            factory.clock(node),
+            factory.watermark(node),
             factory.spec.input_partitions,
         )
         return KeepWithTimeToLive(*kept, by_time=by_time)
@@ -111,7 +111,7 @@ def latest(node: TableSource | ToTable, factory: OperatorFactory) -> Operator:
             history_ms,
             types,
             factory.state,
-            factory.clock(node),
+            factory.watermark(node),
             factory.spec.input_partitions,
         )
     made = kind(
@@ -121,7 +121,7 @@ def latest(node: TableSource | ToTable, factory: OperatorFactory) -> Operator:
         None,
         *types,
         factory.state,
-        factory.clock(node),
+        factory.watermark(node),
         factory.spec.input_partitions,
         each_record=node in factory.plan.looked_up,
     )
@@ -160,7 +160,7 @@ def aggregate(node: TableAggregate, factory: OperatorFactory) -> Operator:
 def join(node: TableJoin, factory: OperatorFactory) -> Operator:
     step = factory.step(node)
     joiner = TableJoiner(node.function, node.how, node.schema, step.value, _types(node, factory))
-    windows = step.window, factory.clock(node)
+    windows = step.window, factory.watermark(node)
     return JoinTables(
         node.name, factory.task, joiner, step.key, factory.state, *windows, every_update=node.every_update
     )

@@ -75,7 +75,7 @@ class KeepWithTimeToLive(Operator):
         lifetime: Lifetime,
         types: tuple[pa.DataType | None, pa.DataType | None],
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
         *,
         by_time: bool,
@@ -85,7 +85,7 @@ class KeepWithTimeToLive(Operator):
         self._ttl_ms, self._by_wall = lifetime.ttl_ms, lifetime.by_processing_time
         self._session, self._input_partitions, self._by_time = session, input_partitions, by_time
         self._key_type, self._value_type = types
-        self._now_ms, self._clock_ms = task.processing_time_ms if self._by_wall else clock_ms, clock_ms
+        self._now_ms, self._watermark_ms = task.processing_time_ms if self._by_wall else watermark_ms, watermark_ms
         self._timers = Timers(f"{name}/since", session)
         self._chunks: list[Chunk] = []
 
@@ -150,7 +150,7 @@ class KeepWithTimeToLive(Operator):
     def _end_of(self, row: Row) -> tuple[int, int]:
         """Return the event time and the stream time at which a row is deleted."""
         if self._by_wall:
-            return row.time, max(row.reached, self._clock_ms)
+            return row.time, max(row.reached, self._watermark_ms)
         return row.time + self._ttl_ms, max(row.reached, row.time + self._ttl_ms)
 
     def _emit_changes(self, keys: list[bytes], old: list[Row | None], new: list[Row | None]) -> None:

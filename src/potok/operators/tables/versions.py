@@ -77,13 +77,13 @@ class KeepVersions(Operator):
         history_ms: int,
         types: tuple[pa.DataType | None, pa.DataType | None],
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
     ) -> None:
         super().__init__(name, task)
         self._history_ms, self._session, self._input_partitions = history_ms, session, input_partitions
         self._key_type, self._value_type = types
-        self._horizon_ms = clock_ms - history_ms if clock_ms > NEVER else NEVER
+        self._horizon_ms = watermark_ms - history_ms if watermark_ms > NEVER else NEVER
         self._timers = Timers(f"{name}/by_time", session)
         self._chunks: list[Chunk] = []
 

@@ -44,7 +44,7 @@ class AccumulateWindows(Operator):
         key_type: pa.DataType | None,
         result_type: pa.DataType | None,
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
         input_partitions: list[InputPartition],
         *,
         each_record: bool = False,
@@ -53,7 +53,7 @@ class AccumulateWindows(Operator):
         self._each_record = each_record
         self._fold, self._window, self._keeper = fold, window, Keeper(window, fold)
         self._key_type, self._result_type = key_type, result_type
-        self._session, self._clock_ms, self._input_partitions = session, clock_ms, input_partitions
+        self._session, self._watermark_ms, self._input_partitions = session, watermark_ms, input_partitions
         self._timers = WakeIndex(timers_of(name), session)
         self._drops = WakeIndex(index_of(name), session)
         self._parts: list[tuple[Chunk, npt.NDArray[np.uint8]]] = []
@@ -71,13 +71,13 @@ class AccumulateWindows(Operator):
 
     def finish(self) -> None:
         fresh = self._received()
-        woken = set(self._timers.due(self._clock_ms))
+        woken = set(self._timers.due(self._watermark_ms))
         keys = sorted({*fresh, *woken})
         if keys:
             self._update(keys, fresh, woken)
         self._drop()
-        self._timers.flush(self._clock_ms)
-        self._drops.flush(self._clock_ms)
+        self._timers.flush(self._watermark_ms)
+        self._drops.flush(self._watermark_ms)
 
     def _received(self) -> dict[bytes, list[Event]]:
         """Return the records by canonical key. Values that are not data cannot wait in state, and are set aside."""
@@ -125,8 +125,8 @@ class AccumulateWindows(Operator):
                 changes, failures = self._keeper.take(held, events, rendered_key)
                 revised += [(key, row) for row in changes]
                 self._set_aside(rendered_key, failures)
-            self._set_aside(rendered_key, self._keeper.settle(held, self._clock_ms))
-            closed += [(key, *row) for row in self._keeper.close(held, self._clock_ms, woken=key in woken)]
+            self._set_aside(rendered_key, self._keeper.settle(held, self._watermark_ms))
+            closed += [(key, *row) for row in self._keeper.close(held, self._watermark_ms, woken=key in woken)]
             self._set_timer(key, held, woken=key in woken)
             new = held.dump()
             if new != data:
@@ -183,10 +183,10 @@ class AccumulateWindows(Operator):
     def _close(self, closed: list[tuple[bytes, Bounds, bytes]]) -> None:
         """Write rows that cannot change any more; those past their retention are not written."""
         drops = [self._drop_at(bounds) for _, bounds, _ in closed]
-        over = [row for row, drop in zip(closed, drops, strict=True) if drop <= self._clock_ms]
+        over = [row for row, drop in zip(closed, drops, strict=True) if drop <= self._watermark_ms]
         if over:
             self._emit_expired(*map(list, zip(*over, strict=True)))
-        rest = [(row, drop) for row, drop in zip(closed, drops, strict=True) if drop > self._clock_ms]
+        rest = [(row, drop) for row, drop in zip(closed, drops, strict=True) if drop > self._watermark_ms]
         if rest:
             cell_keys = self._cell_keys([row for row, _ in rest])
             pairs = zip(cell_keys, rest, strict=True)
@@ -204,11 +204,11 @@ class AccumulateWindows(Operator):
 
     def _drop(self) -> None:
         """Delete the rows whose retention is over."""
-        due = [(key, self._drop_at(self._split(key)[1])) for key in self._drops.due(self._clock_ms)]
-        early = [(key, drop) for key, drop in due if drop > self._clock_ms]
+        due = [(key, self._drop_at(self._split(key)[1])) for key in self._drops.due(self._watermark_ms)]
+        early = [(key, drop) for key, drop in due if drop > self._watermark_ms]
         if early:
             self._drops.add(np.array([drop for _, drop in early], np.int64), [key for key, _ in early])
-        cell_keys = [key for key, drop in due if drop <= self._clock_ms]
+        cell_keys = [key for key, drop in due if drop <= self._watermark_ms]
         before = self._session.read(self.name, cell_keys)
         self._session.write(self.name, [(key, None, old) for key, old in zip(cell_keys, before, strict=True)])
         known = [(self._split(key), old) for key, old in zip(cell_keys, before, strict=True) if old is not None]

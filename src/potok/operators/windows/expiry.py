@@ -42,12 +42,12 @@ def index_of(table: str) -> str:
 class Expiry:
     """Drop the windows of a table once the watermark has passed their end and retention."""
 
-    def __init__(self, table: str, window: FixedWindow, session: StateSession, clock_ms: int) -> None:
+    def __init__(self, table: str, window: FixedWindow, session: StateSession, watermark_ms: int) -> None:
         self.cells = windows_of(table)
         self._horizon, self._window, self._session = horizon_of(table), window, session
         self._before = session.read(self._horizon, [HORIZON])[0]
         self._passed_ms = NEVER if self._before is None else time_of(self._before)
-        self._bound_ms = max(self._passed_ms, clock_ms - window.retention_ms)
+        self._bound_ms = max(self._passed_ms, watermark_ms - window.retention_ms)
 
     def next_due(self) -> int | None:
         first = self._session.first_key(self.cells, self._first_after(self._bound_ms))

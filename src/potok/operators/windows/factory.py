@@ -55,7 +55,7 @@ def aggregate_windows(node: Aggregate, window: EventWindow, factory: OperatorFac
     key_type, plan = factory.step(node.upstream).key, factory.step(node).plan
     assert plan is not None
     if plan.native and isinstance(window, Session):
-        return MergeSessions(node.name, factory.task, plan, window, key_type, factory.state, factory.clock(node))
+        return MergeSessions(node.name, factory.task, plan, window, key_type, factory.state, factory.watermark(node))
     checked = node.aggregation.schema is not None or node.aggregation.kind in CHECKED
     return AccumulateWindows(
         node.name,
@@ -65,7 +65,7 @@ def aggregate_windows(node: Aggregate, window: EventWindow, factory: OperatorFac
         key_type,
         plan.result,
         factory.state,
-        factory.clock(node),
+        factory.watermark(node),
         factory.spec.input_partitions,
         each_record=plan.each_record,
     )

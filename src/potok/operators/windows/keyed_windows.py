@@ -174,33 +174,35 @@ class Keeper:
         near = [event.reach for event in fresh if event.time <= bounds[1] + length_of(self._window)]
         return max(near or [event.reach for event in fresh])
 
-    def close(self, held: KeyedWindows, clock_ms: int, *, woken: bool) -> list[tuple[Bounds, bytes]]:
+    def close(self, held: KeyedWindows, watermark_ms: int, *, woken: bool) -> list[tuple[Bounds, bytes]]:
         """Remove the windows that no accepted record can reach any more, and the records that are not needed."""
         closes = {bounds: self._window.closes_ms(*bounds) for bounds in held.cells}
-        closed = [(bounds, data) for bounds, data in sorted(held.cells.items()) if closes[bounds] <= clock_ms]
+        closed = [(bounds, data) for bounds, data in sorted(held.cells.items()) if closes[bounds] <= watermark_ms]
         for bounds, _ in closed:
             del held.cells[bounds]
         if closed or woken:
-            held.closed_at = clock_ms
-            held.events = self._needed(held, clock_ms)
+            held.closed_at = watermark_ms
+            held.events = self._needed(held, watermark_ms)
         return closed
 
-    def settle(self, held: KeyedWindows, clock_ms: int) -> Failures:
+    def settle(self, held: KeyedWindows, watermark_ms: int) -> Failures:
         """Remove the records that fail in any case."""
-        settled = {event: text for event, text in held.failed.items() if self._assigner.outlived_at(event) <= clock_ms}
+        settled = {
+            event: text for event, text in held.failed.items() if self._assigner.outlived_at(event) <= watermark_ms
+        }
         if settled:
             held.events = [event for event in held.events if event not in settled]
             held.failed = {event: text for event, text in held.failed.items() if event not in settled}
         return settled
 
-    def _needed(self, held: KeyedWindows, clock_ms: int) -> list[Event]:
+    def _needed(self, held: KeyedWindows, watermark_ms: int) -> list[Event]:
         """Return the records from the first open window on, because windows close in time order, and those not yet
         outlived."""
         first = min((start for start, _ in held.cells), default=None)
         return [
             event
             for event in held.events
-            if self._assigner.outlived_at(event) > clock_ms or (first is not None and event.time >= first)
+            if self._assigner.outlived_at(event) > watermark_ms or (first is not None and event.time >= first)
         ]
 
     def next_due(self, held: KeyedWindows) -> int | None:

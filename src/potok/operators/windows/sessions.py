@@ -45,11 +45,11 @@ class MergeSessions(Operator):
         window: Session,
         key_type: pa.DataType | None,
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
     ) -> None:
         super().__init__(name, task)
         self._plan, self._window, self._key_type = plan, window, key_type
-        self._session, self._clock_ms = session, clock_ms
+        self._session, self._watermark_ms = session, watermark_ms
         self._cells = OpenCells(plan, name)
         self._timers = WakeIndex(timers_of(name), session)
         self._drops = WakeIndex(index_of(name), session)
@@ -66,7 +66,7 @@ class MergeSessions(Operator):
         return min((due for due in (self._timers.next_due(), self._drops.next_due()) if due is not None), default=None)
 
     def finish(self) -> None:
-        woken = self._timers.due(self._clock_ms)
+        woken = self._timers.due(self._watermark_ms)
         keys, fresh = self._received()
         if woken:
             known = set(keys)
@@ -74,8 +74,8 @@ class MergeSessions(Operator):
         if keys:
             self._merge(keys, fresh, set(woken))
         self._drop()
-        self._timers.flush(self._clock_ms)
-        self._drops.flush(self._clock_ms)
+        self._timers.flush(self._watermark_ms)
+        self._drops.flush(self._watermark_ms)
 
     def _received(self) -> tuple[list[bytes], SessionColumns | None]:
         """Return the keys in order, so that neighbouring cells are read together, and their sessions."""
@@ -103,7 +103,7 @@ class MergeSessions(Operator):
         now = merged(rows, order, firsts, self._plan.slots, self.name)
         if fresh is not None:
             self._emit_changes(keys, old, now, order, firsts)
-        closed = self._window.closes_ms(now.start, now.end) <= self._clock_ms
+        closed = self._window.closes_ms(now.start, now.end) <= self._watermark_ms
         if closed.any():
             self._close(keys, now.take(closed))
             now = now.take(~closed)
@@ -156,7 +156,7 @@ class MergeSessions(Operator):
     def _close(self, keys: list[bytes], closed: SessionColumns) -> None:
         """Write rows that cannot change any more; those past their retention are not written."""
         drops = self._drop_at(closed.start, closed.end)
-        past = drops <= self._clock_ms
+        past = drops <= self._watermark_ms
         if past.any():
             self._expire(keys, closed.take(past))
             closed, drops = closed.take(~past), drops[~past]
@@ -180,12 +180,12 @@ class MergeSessions(Operator):
 
     def _drop(self) -> None:
         """Delete the rows whose retention is over."""
-        cell_keys = self._drops.due(self._clock_ms)
+        cell_keys = self._drops.due(self._watermark_ms)
         if not cell_keys:
             return
         starts, ends = times_of([key[-16:-8] for key in cell_keys]), times_of([key[-8:] for key in cell_keys])
         drops = self._drop_at(starts, ends)
-        over = drops <= self._clock_ms
+        over = drops <= self._watermark_ms
         if not over.all():
             early = np.flatnonzero(~over)
             self._drops.add(drops[early], [cell_keys[row] for row in early.tolist()])

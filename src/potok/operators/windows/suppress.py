@@ -54,10 +54,10 @@ class Suppress(Operator):
         every_ms: int | None,
         types: tuple[pa.DataType | None, pa.DataType | None],
         session: StateSession,
-        clock_ms: int,
+        watermark_ms: int,
     ) -> None:
         super().__init__(name, task)
-        self._window, self._every_ms, self._session, self._clock_ms = window, every_ms, session, clock_ms
+        self._window, self._every_ms, self._session, self._watermark_ms = window, every_ms, session, watermark_ms
         self._key_type, self._value_type = types
         self._chunks: list[Chunk] = []
         self._timers = Timers(f"{name}/due", session)
@@ -73,7 +73,7 @@ class Suppress(Operator):
         self._chunks.append(chunk)
 
     def finish(self) -> None:
-        scanned = self._timers.due(self._clock_ms)
+        scanned = self._timers.due(self._watermark_ms)
         chunks, self._chunks = self._chunks, []
         keys = [encode_keys(chunk.key).to_pylist() for chunk in chunks]
         touched = list(dict.fromkeys([*(key for _, key in scanned), *(key for part in keys for key in part)]))
@@ -122,7 +122,7 @@ class Suppress(Operator):
         due = [
             (row.due, key)
             for key, row in rows.items()
-            if row.due is not None and (row.due <= self._clock_ms or key in gone)
+            if row.due is not None and (row.due <= self._watermark_ms or key in gone)
         ]
         due.sort()
         changed = [(key, rows[key], at) for at, key in due]

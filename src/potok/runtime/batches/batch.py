@@ -26,7 +26,7 @@ from potok.runtime.output.deliver import Deliveries
 from potok.runtime.output.processing_log import report_failures
 from potok.runtime.planning.pace import Pace
 from potok.runtime.planning.start_offsets import check_topics
-from potok.runtime.planning.watermark import watermarks, windowed_steps
+from potok.runtime.planning.watermark import advance_watermarks, windowed_steps
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.progress import QueryMetrics, Totals
@@ -183,13 +183,13 @@ class BatchRunner:
         input_partitions = [
             InputPartition(topic, partition) for topic in sorted(end.topics) for partition in sorted(end.topics[topic])
         ]
-        clocks = watermarks(self._steps, end.topics, entry.stream_times, end.idle, entry.clocks)
+        watermarks = advance_watermarks(self._steps, end.topics, entry.stream_times, end.idle, entry.watermarks)
         ranges: list[Range] = []
         for index, input_partition in enumerate(input_partitions):
             start = entry.offsets.topics.get(input_partition.topic, {}).get(input_partition.partition, 0)
             stop = end.topics[input_partition.topic][input_partition.partition]
             if stop > start:
-                ranges.append(Range(index, start, stop, self._stream_time(entry, input_partition, clocks)))
+                ranges.append(Range(index, start, stop, self._stream_time(entry, input_partition, watermarks)))
         records = sum(len(part) for part in ranges)
         small = records <= self.small_batch
         tasks = balance(ranges, 1 if small else self.executor.parallelism, len)
@@ -205,7 +205,7 @@ class BatchRunner:
             input_partitions,
             tasks,
             1 if small else self.plan.shards,
-            clocks,
+            watermarks,
             end.at_ms or now_ms(),
             sinks,
             self.plan.topology.name,
@@ -217,12 +217,12 @@ class BatchRunner:
             self.compares_batches,
         )
 
-    def _stream_time(self, entry: Entry, input_partition: InputPartition, clocks: Mapping[str, int]) -> int:
+    def _stream_time(self, entry: Entry, input_partition: InputPartition, watermarks: Mapping[str, int]) -> int:
         """Return the stream time a partition resumes at; one that was idle, or is new, starts at the watermark."""
         known = entry.stream_times.get(input_partition.topic, {}).get(input_partition.partition)
         if known is not None and (input_partition.topic, input_partition.partition) not in entry.offsets.idle:
             return known
-        reached = [clock for step, clock in clocks.items() if input_partition.topic in self._steps[step]]
+        reached = [time for step, time in watermarks.items() if input_partition.topic in self._steps[step]]
         return max([NEVER if known is None else known, *reached])
 
     def next_entry(
@@ -242,7 +242,7 @@ class BatchRunner:
             stream_times=times,
             next_ends=report.next_ends if self.plan.depth else {},
             next_timers=report.next_timers,
-            clocks=spec.clocks,
+            watermarks=spec.watermarks,
             cells=spec.fence.attempt if self.plan.depth else entry.cells,
             intended=None,
         )
@@ -256,7 +256,7 @@ class BatchRunner:
         metrics.lag = end.pending(self.broker.end_offsets_of(list(end.topics)))
         metrics.state_bytes |= report.state_bytes
         metrics.state_keys = report.state_keys
-        metrics.offsets, metrics.clocks = end.topics, {step: t for step, t in spec.clocks.items() if t > NEVER}
+        metrics.offsets, metrics.watermarks = end.topics, {step: t for step, t in spec.watermarks.items() if t > NEVER}
         metrics.totals.add(report, read)
         report_failures(self.broker, self.plan.topology, spec, report)
         for topic, count in report.jumps.items():

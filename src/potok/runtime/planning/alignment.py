@@ -106,16 +106,16 @@ class Aligner:
         """Find the stream time at which unread records of each partition begin; read ahead where the log's index does
         not have the timestamps."""
         for (topic, part), (start, end) in unread.items():
-            clock_ms = entry.stream_times.get(topic, {}).get(part, NEVER)
+            stream_time_ms = entry.stream_times.get(topic, {}).get(part, NEVER)
             node = self._extracting.get(topic)
             if node is not None and self.plan is not None:
                 scan = self._scans.get((topic, part))
                 if scan is None or not scan.start <= start <= scan.end:
-                    scan = TimestampScan(self.broker, self.plan, node, part, start, start, clock_ms)
+                    scan = TimestampScan(self.broker, self.plan, node, part, start, start, stream_time_ms)
                     self._scans[topic, part] = scan
                 self._first_ms[topic, part] = start, scan.first_ms(start, end)
-            elif clock_ms > NEVER:
-                self._first_ms[topic, part] = start, clock_ms
+            elif stream_time_ms > NEVER:
+                self._first_ms[topic, part] = start, stream_time_ms
             elif self._first_ms.get((topic, part), (-1, 0))[0] != start:
                 batches = self.broker.read(topic, part, start, min(start + 1, end))
                 times = [time for batch in batches for time in batch.column("timestamp").to_pylist()]

@@ -11,7 +11,7 @@ from potok.log.broker import Broker
 from potok.runtime.planning.alignment import Aligner
 from potok.runtime.planning.start_offsets import check_topics
 from potok.runtime.planning.table_loading import Gates, held_at_gates, load_gates
-from potok.runtime.planning.watermark import empty_batch_due, watermarks
+from potok.runtime.planning.watermark import advance_watermarks, empty_batch_due
 from potok.runtime.queries.ledger import Ledger
 from potok.snapshots.ledger_view import read_entry
 from potok.state.entry import Entry
@@ -83,8 +83,8 @@ class Planner:
             idle, at_ms = frozenset(entry.offsets.idle - read), now_ms() + self.ahead_ms
             return replace(further, idle=idle, at_ms=at_ms, max_bytes=self.max_bytes)
         idle = frozenset(entry.offsets.idle | quiet)
-        clocks = watermarks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.clocks)
-        if empty_batch_due(clocks, entry.next_ends) or self._timer_due(entry):
+        watermarks = advance_watermarks(self.steps, entry.offsets.topics, entry.stream_times, idle, entry.watermarks)
+        if empty_batch_due(watermarks, entry.next_ends) or self._timer_due(entry):
             return replace(
                 entry.offsets, empty_batches=entry.offsets.empty_batches + 1, idle=idle, at_ms=now_ms() + self.ahead_ms
             )

@@ -33,13 +33,13 @@ class TimestampScan:
     start: int
     end: int
     """The next offset to read."""
-    clock_ms: int = NEVER
+    stream_time_ms: int = NEVER
     _offsets: Ints = field(default_factory=lambda: np.empty(0, np.int64))
     _times: Ints = field(default_factory=lambda: np.empty(0, np.int64))
 
     def first_ms(self, start: int, end: int) -> int:
         """Return the stream time at the first offset that advances it, or the previous one if none does."""
-        before = self.clock_ms
+        before = self.stream_time_ms
         self._skip(start)
         while self.end < end and not len(self._times):
             self._read(min(self.end + AT_ONCE, end))
@@ -68,10 +68,10 @@ class TimestampScan:
         seen: list[Chunk] = []
         reader.downstream.append(_Collect(seen))
         for batch in self.broker.read(self.node.topic, self.partition, self.end, end):
-            reader.take(batch, 0, self.clock_ms)
+            reader.take(batch, 0, self.stream_time_ms)
         self._offsets = np.concatenate([self._offsets, *(chunk.offset for chunk in seen)])
         self._times = np.concatenate([self._times, *(chunk.stream_time for chunk in seen)])
-        self.clock_ms = reader.stream_times.get(0, self.clock_ms)
+        self.stream_time_ms = reader.stream_times.get(0, self.stream_time_ms)
         self.end = end
 
 

@@ -31,7 +31,7 @@ def watermark(
     return max(quiet, default=NEVER)
 
 
-def watermarks(
+def advance_watermarks(
     steps: Mapping[str, set[str]],
     partitions: Mapping[str, Mapping[int, int]],
     stream_times: StreamTimes,
@@ -45,6 +45,6 @@ def watermarks(
     }
 
 
-def empty_batch_due(clocks: Mapping[str, int], next_ends: Mapping[str, int]) -> bool:
+def empty_batch_due(watermarks: Mapping[str, int], next_ends: Mapping[str, int]) -> bool:
     """Whether an empty batch would close a window."""
-    return any(end <= clocks.get(step, NEVER) for step, end in next_ends.items())
+    return any(end <= watermarks.get(step, NEVER) for step, end in next_ends.items())

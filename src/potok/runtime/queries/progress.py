@@ -36,7 +36,7 @@ class Totals:
             Counter({step: counts["in"] for step, counts in steps.items()}),
             Counter({step: counts["out"] for step, counts in steps.items()}),
             Counter({step: counts.get("late", 0) for step, counts in steps.items()}),
-            Counter(found.get("clock_jumps", {})),
+            Counter(found.get("stream_time_jumps", {})),
             Counter(found.get("failures", {})),
         )
 
@@ -80,7 +80,7 @@ class QueryMetrics:
     state_bytes: dict[int, int] = field(default_factory=dict)
     state_keys: dict[str, int] = field(default_factory=dict)
     offsets: dict[str, dict[int, int]] = field(default_factory=dict)
-    clocks: dict[str, int] = field(default_factory=dict)
+    watermarks: dict[str, int] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
     committed: bytes = field(default=b"", repr=False)
     """The progress as of the last commit; everything else may be that of an attempt."""
@@ -114,8 +114,8 @@ class QueryMetrics:
             "state_bytes": sum(self.state_bytes.values()),
             "state_keys": self.state_keys,
             "offsets": self.offsets,
-            "clocks": self.clocks,
-            "clock_jumps": dict(totals.jumps),
+            "watermarks": self.watermarks,
+            "stream_time_jumps": dict(totals.jumps),
             "failures": dict(totals.failures),
             "steps": {
                 name: {

@@ -234,6 +234,6 @@ def _as_of(source: TableSource, instant_ms: int) -> pa.RecordBatch:
     layout = source.layout
     if not layout.history_ms:
         raise NoHistory(layout.table)
-    check_retained(layout, source.tables.clock_ms(layout.table), instant_ms)
+    check_retained(layout, source.tables.watermark_ms(layout.table), instant_ms)
     reader = ColumnReader(layout)
     return source.tables.read(lambda snapshot: reader.as_of(snapshot, instant_ms), frozen=True)

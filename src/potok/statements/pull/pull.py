@@ -291,5 +291,5 @@ def version_frame(
     if not layout.history_ms:
         hint = "leave AS OF out; only versioned tables keep a history"
         raise Refused(f"table {quoted(source.name)} is not versioned", hint=hint, location=relation.relation.at)
-    check_retained(layout, Tables(broker, source.table_of).clock_ms(layout.table), instant_ms)
+    check_retained(layout, Tables(broker, source.table_of).watermark_ms(layout.table), instant_ms)
     return table_frame(reader.as_of(snapshot, instant_ms, access.keys), source, relation.alias, wanted)

@@ -44,7 +44,7 @@ def test_a_directory_is_private_with_all_that_were_missing_above_it(tmp_path: Pa
     assert stat.S_IMODE(shared.stat().st_mode) & 0o055
 
 
-def test_a_file_that_somebody_made_before_is_not_written_into(tmp_path: Path) -> None:
+def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"theirs")
     path.chmod(0o666)

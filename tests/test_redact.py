@@ -79,7 +79,7 @@ def test_a_url_is_shown_without_its_password(password: str) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(passwords)
-def test_no_place_that_takes_a_url_shows_its_password(password: str) -> None:
+def test_no_component_that_takes_a_url_shows_its_password(password: str) -> None:
     for url in in_urls(password):
         given = Settings(broker=url, state=url, kafka={"sasl.password": password}, spark={"spark.x.secret": password})
         seen = [

@@ -58,7 +58,7 @@ def test_zero_is_for_ever(clock: Clock) -> None:
     assert retry.tries == 1_000
 
 
-def test_it_ends_when_somebody_gives_up(clock: Clock) -> None:
+def test_it_ends_when_the_caller_gives_up(clock: Clock) -> None:
     retry = Retry(0, clock)
     clock.set()
     assert not retry.wait()

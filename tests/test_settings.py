@@ -164,7 +164,7 @@ def test_every_setting_has_an_origin(tmp_path: Path) -> None:
     }
 
 
-def test_the_variables_of_the_kill_tests_are_no_settings(tmp_path: Path) -> None:
+def test_the_variables_of_the_kill_tests_are_not_settings(tmp_path: Path) -> None:
     environ = {"POTOK_FAILPOINT": "staged", "POTOK_FAILPOINT_SIGNAL": "SIGSTOP"}
     assert load(tmp_path, environ=environ) == Settings()
 

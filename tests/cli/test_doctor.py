@@ -23,7 +23,7 @@ def test_a_machine_that_has_everything_passes(potok) -> None:
         assert what in result.out
 
 
-def test_json_gives_one_object_for_each_finding(potok) -> None:
+def test_json_returns_one_object_for_each_finding(potok) -> None:
     findings = potok("doctor", "--json").objects
     assert findings[0]["what"] == "Python"
     assert {"what", "status", "detail", "hint"} == set(findings[0])

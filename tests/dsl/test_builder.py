@@ -50,7 +50,7 @@ def test_a_format_can_be_chosen_and_must_exist() -> None:
     assert caught.value.at is not None and caught.value.at.file == __file__
 
 
-def test_a_bad_type_is_refused_with_its_place() -> None:
+def test_a_bad_type_is_refused_with_its_position() -> None:
     with pytest.raises(PotokError) as caught:
         source(value="amount nothing")
     assert caught.value.at is not None and caught.value.at.file == __file__

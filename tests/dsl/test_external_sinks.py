@@ -67,7 +67,7 @@ def test_a_wrong_arity_is_reported_with_the_arguments_that_are_passed() -> None:
     assert "lambda records, batch" in caught.value.hint
 
 
-def test_two_sinks_to_one_place_need_names_if_they_must_know_their_batches() -> None:
+def test_two_sinks_with_one_destination_need_names_if_they_store_their_batches() -> None:
     with pytest.raises(UnnamedSink, match="order of the lines"):
         built(lambda orders: [orders.to_http("http://shop/a"), orders.to_http("http://shop/b")])
     builder = StreamsBuilder("q")

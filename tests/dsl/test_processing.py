@@ -43,7 +43,7 @@ def test_stores_of_the_classes_above_belong_to_a_processor() -> None:
     assert node.name == "limits" and node.timed and not stream().process(Plain).node.timed
 
 
-def test_a_window_store_makes_a_step_look_at_the_clock() -> None:
+def test_a_window_store_makes_a_step_follow_the_watermark() -> None:
     made = stream().process(lambda k, v, c: None, stores={"recent": window_store("1 h")})
     assert made.node.timed and made.node.name == "in.process"
 

@@ -45,7 +45,7 @@ def names(handle: Stream) -> list[str]:
         (lambda s: s.foreach(print), "foreach", type(None)),
     ],
 )
-def test_a_verb_adds_a_node_that_knows_its_place(verb: Callable[[Stream], Any], kind: str, result: type) -> None:
+def test_a_verb_adds_a_node_that_knows_its_location(verb: Callable[[Stream], Any], kind: str, result: type) -> None:
     stream = orders()
     handle = verb(stream)
     node = stream._graph.topology().nodes[-1]
@@ -66,7 +66,7 @@ def test_functions_may_take_the_key_or_not() -> None:
     assert (one.function.arity, two.function.arity) == (1, 2)
 
 
-def test_a_function_of_three_arguments_is_refused_with_its_place() -> None:
+def test_a_function_of_three_arguments_is_refused_with_its_position() -> None:
     with pytest.raises(WrongArity) as caught:
         orders().filter(lambda a, b, c: True)
     assert caught.value.at is not None and caught.value.at.file == __file__
@@ -78,7 +78,7 @@ def test_declared_types_are_kept() -> None:
     assert node.key_schema is not None and node.schema is not None
 
 
-def test_a_type_that_cannot_be_used_is_refused_with_its_place() -> None:
+def test_a_type_that_cannot_be_used_is_refused_with_its_position() -> None:
     with pytest.raises(PotokError) as caught:
         orders().map_values(lambda v: v, value="a no_such_type")
     assert caught.value.at is not None and caught.value.at.file == __file__
@@ -116,14 +116,14 @@ def test_a_derived_name_of_state_never_depends_on_a_count() -> None:
     assert "name=" in caught.value.hint
 
 
-def test_branch_gives_a_stream_for_each_predicate() -> None:
+def test_branch_returns_a_stream_for_each_predicate() -> None:
     arms = orders().branch(lambda v: v == 1, lambda v: v == 2)
     assert [arm.node.name for arm in arms] == ["orders.branch.branch-1", "orders.branch.branch-2"]
     (branch,) = arms[0].node.upstreams
     assert isinstance(branch, Branch) and len(branch.predicates) == 2
 
 
-def test_split_gives_streams_by_name_and_one_for_the_rest() -> None:
+def test_split_returns_streams_by_name_and_one_for_the_rest() -> None:
     arms = orders().split(large=lambda v: v > 1, small=lambda v: v < 1)
     assert list(arms) == ["large", "small", "default"]
     assert arms["default"].node.name == "orders.branch.default"
@@ -136,7 +136,7 @@ def test_a_branch_without_predicates_is_refused(empty: Callable[[Stream], Any]) 
     assert caught.value.at is not None
 
 
-def test_a_branch_called_default_is_refused_with_its_place() -> None:
+def test_a_branch_called_default_is_refused_with_its_position() -> None:
     with pytest.raises(TopologyError, match="default") as caught:
         orders().split(default=lambda v: v)
     assert caught.value.at is not None and caught.value.at.file == __file__
@@ -201,7 +201,7 @@ def test_a_sink_says_how_the_topic_that_it_creates_is_kept() -> None:
         ({"cleanup_policy": "compact", "retention": "1 day"}, 'cleanup_policy="compact,delete"'),
     ],
 )
-def test_a_sink_that_cannot_be_kept_so_is_refused_with_its_place(options: dict[str, str], hint: str) -> None:
+def test_a_sink_that_cannot_be_kept_so_is_refused_with_its_position(options: dict[str, str], hint: str) -> None:
     with pytest.raises(TopologyError, match=hint) as caught:
         StreamsBuilder("q").stream("in").to("out", **options)
     assert caught.value.at is not None

@@ -77,7 +77,7 @@ def test_a_program_that_only_sends_or_reads_or_tests_an_agent_says_nothing(tmp_p
     assert run(tmp_path, f"{APP}{test}asyncio.run(test())\n").stderr == ""
 
 
-def test_it_is_said_once_whatever_was_used_before(tmp_path: Path) -> None:
+def test_a_warning_is_logged_once(tmp_path: Path) -> None:
     used = PROGRAM.replace('"orders"', '"used"') + "builder.build()\n"
     assert run(tmp_path, used + PROGRAM).stderr.count("nothing ran it") == 1
 

@@ -18,7 +18,7 @@ SCOPE: dict[str, Any] = {**functions.FUNCTIONS, **vars(grammar)}
 
 @settings(max_examples=700)
 @given(source=grammar.lambdas(), seed=st.integers(0, 2**32), count=st.sampled_from([0, 1, 25, 25, 25]))
-def test_a_traced_lambda_gives_what_python_gives_in_every_row_it_vouches_for(
+def test_a_traced_lambda_returns_what_python_returns_in_every_row_it_vouches_for(
     source: str, seed: int, count: int
 ) -> None:
     function = eval(source, dict(SCOPE))

@@ -37,7 +37,7 @@ def test_no_row_is_suspect_not_even_where_the_whole_value_is_missing() -> None:
     assert found.suspect is None
 
 
-def test_a_single_row_gives_the_same() -> None:
+def test_a_single_row_returns_the_same() -> None:
     assert [evaluate_row(TOTAL, {"value": row}) for row in ({"a": 1, "b": 2}, {"a": None, "b": 2}, None)] == [
         3,
         None,

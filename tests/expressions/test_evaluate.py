@@ -139,7 +139,7 @@ def test_an_index_out_of_range_is_suspect() -> None:
     assert run(lambda v: v[0], pa.string(), ["ab", "", "é"])[1] == [1]
 
 
-def test_a_missing_map_entry_is_suspect_and_get_gives_none() -> None:
+def test_a_missing_map_entry_is_suspect_and_get_returns_none() -> None:
     kind = pa.map_(pa.string(), pa.int64())
     maps = [[("a", 1), ("a", 2)], [("b", 1)], []]
     assert run(lambda v: v["a"], kind, maps) == ([2, None, None], [1, 2])
@@ -201,7 +201,7 @@ def test_a_tuple_is_evaluated_item_by_item_or_as_a_struct() -> None:
     assert evaluate(expr, columns, 1).column.to_pylist() == [{"0": 1, "1": "x"}]
 
 
-def test_no_rows_give_no_rows() -> None:
+def test_no_rows_return_no_rows() -> None:
     found = evaluate_over(lambda v: {**v, "x": v.a // v.b}, pa.array([], PAIR))
     assert len(found.column) == 0
     assert found.suspect is None

@@ -74,12 +74,12 @@ def test_what_is_not_a_function_is_refused() -> None:
         Function.of("amount", (1, 2))  # type: ignore[arg-type]
 
 
-def test_a_function_knows_its_place_and_its_text() -> None:
+def test_a_function_knows_its_location_and_its_text() -> None:
     first, second = Function.of(lambda v: v["a"] > 1, (1,)), Function.of(lambda k, v: v + k, (2,))
     assert first.source == 'lambda v: v["a"] > 1'
     assert second.source == "lambda k, v: v + k"
     assert first.location is not None
-    assert first.location.line == test_a_function_knows_its_place_and_its_text.__code__.co_firstlineno + 1
+    assert first.location.line == test_a_function_knows_its_location_and_its_text.__code__.co_firstlineno + 1
     assert Function.of(documented, (1,)).source.startswith("def documented")
     assert Function.of(len, (1,)).source == ""
 

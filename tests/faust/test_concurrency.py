@@ -171,7 +171,7 @@ def test_a_record_that_times_out_is_a_dead_letter_and_the_others_are_processed()
         ]
 
 
-def test_lists_fill_up_before_somebody_waits() -> None:
+def test_lists_fill_up_before_a_caller_waits() -> None:
     outside = Outside([3, 1, 5])
     app = faust.App("app")
     topic, kept = app.topic("numbers", key_type=str), app.Table("kept", default=list)

@@ -12,7 +12,7 @@ from potok.faust.messaging.message import TP
 from potok.faust.services.services import Services
 
 
-def test_signals_tell_of_the_life_of_a_worker_in_order(tmp_path: Any) -> None:
+def test_signals_are_sent_in_the_order_of_the_life_of_a_worker(tmp_path: Any) -> None:
     app = faust.App("app", broker=f"file:{tmp_path}")
     app.log().create_topic("orders", 2)
     told: list[Any] = []

@@ -149,7 +149,7 @@ def test_a_page_asks_an_agent_and_waits_for_what_it_yields(shop: Shop, tmp_path:
         assert found.result() == {"asked": "why"}
 
 
-def test_windows_are_read_by_the_clock_or_by_the_latest_record(shop: Shop, tmp_path: Path) -> None:
+def test_windows_are_read_by_processing_time_or_by_the_latest_record(shop: Shop, tmp_path: Path) -> None:
     with driven(shop, tmp_path, ("u1", 1.0, 0), ("u1", 1.0, HOUR), ("u1", 1.0, HOUR)) as (_, client):
         told = client.get("/windows/u1/").json()
     assert (told["now"], told["current"], told["before"], told["attribute"]) == (0, 2, 1, 2)

@@ -57,7 +57,7 @@ def test_items_are_pairs_and_current_event_is_the_record_at_hand() -> None:
     assert run_over([1], body)[0] == [["k1", 1, "numbers"]]
 
 
-def test_take_gives_lists_and_the_rest_at_the_end_of_the_batch() -> None:
+def test_take_returns_lists_and_the_rest_at_the_end_of_the_batch() -> None:
     async def body(stream: Any, out: Any) -> None:
         async for numbers in stream.take(2, within=10):
             await out.send(value=numbers)
@@ -74,7 +74,7 @@ def test_all_records_of_a_list_are_dead_letters_if_the_agent_raises() -> None:
     assert run_over([1, 0, 2, 3], body) == ([[6.0, 4.0]], [("work", "error"), ("work", "error")])
 
 
-def test_an_agent_that_ends_begins_again_with_the_next_record() -> None:
+def test_an_agent_that_ends_starts_again_with_the_next_record() -> None:
     async def body(stream: Any, out: Any) -> None:
         async for number in stream:
             await out.send(value=number)

@@ -100,7 +100,7 @@ def test_a_shared_query_killed_at_every_durable_step_ends_with_the_right_answers
     assert progress(broker) == [RECORDS] * len(PREFIXES)
 
 
-def test_a_shared_query_on_kafka_killed_between_the_commits_of_its_members_writes_each_result_once(
+def test_a_shared_query_on_kafka_killed_between_the_commits_of_its_queries_writes_each_result_once(
     kafka: ServerStatus, tmp_path: Path
 ) -> None:
     prefix = "shared-killed-"

@@ -273,7 +273,7 @@ def test_a_group_remembers_offsets_by_partition(log: Broker, tmp_path: Path) -> 
         log.commit("", "t", {0: 1})
 
 
-def test_marks_are_set_and_deleted_together(log: Broker) -> None:
+def test_metadata_keys_are_set_and_deleted_together(log: Broker) -> None:
     log.set_metadata({"q/a": b"1", "q/b": b"", "r": b"3"})
     assert log.list_metadata("q/") == {"q/a": b"1", "q/b": b""}
     log.set_metadata({"q/a": None, "q/b": b"2"}, expect={"q/a": b"1", "q/c": None})
@@ -283,7 +283,7 @@ def test_marks_are_set_and_deleted_together(log: Broker) -> None:
     assert log.get_metadata("c") is None
 
 
-def test_staged_output_and_marks_become_visible_together(log: Broker, tmp_path: Path) -> None:
+def test_staged_output_and_metadata_keys_become_visible_together(log: Broker, tmp_path: Path) -> None:
     log.create_topic("a", 2)
     log.create_topic("b")
     staging = tmp_path / "staging"
@@ -304,7 +304,7 @@ def test_staged_output_and_marks_become_visible_together(log: Broker, tmp_path: 
     assert list(staging.iterdir()) == []
 
 
-def test_nothing_is_visible_where_a_mark_is_not_as_expected(log: Broker, tmp_path: Path) -> None:
+def test_nothing_is_visible_if_a_metadata_key_has_another_value(log: Broker, tmp_path: Path) -> None:
     log.create_topic("t")
     staged = log.stage(tmp_path, "t", 0, batch_of([b"v"]))
     log.publish([staged], {"batch": b"1"}, expect={"batch": None})
@@ -333,7 +333,7 @@ def test_nothing_is_visible_where_one_topic_is_missing(log: Broker, tmp_path: Pa
     assert log.get_metadata("batch") is None
 
 
-def test_staged_output_can_be_appended_in_its_order_without_marks(log: Broker, tmp_path: Path) -> None:
+def test_staged_output_can_be_appended_in_its_order_without_metadata_keys(log: Broker, tmp_path: Path) -> None:
     log.create_topic("t", 2)
     parts = [(0, b"a", 3), (1, b"b", LARGE), (0, b"c", 2)]
     staged = [log.stage(tmp_path / "s", "t", part, batch_of([value * 100] * count)) for part, value, count in parts]

@@ -234,7 +234,7 @@ def test_a_member_whose_lease_ran_out_cannot_commit(broker: EmbeddedBroker, memb
     assert texts(first) == []
 
 
-def test_a_partition_that_was_lost_and_came_back_begins_where_it_was_committed(
+def test_a_partition_that_was_lost_and_came_back_starts_where_it_was_committed(
     broker: EmbeddedBroker, members: ExitStack
 ) -> None:
     fill(broker, 1, 6)
@@ -259,7 +259,7 @@ def test_a_partition_that_was_lost_and_came_back_begins_where_it_was_committed(
     assert told == ["assign", "revoke", "assign"]
 
 
-def test_iterating_stops_at_the_record_where_a_partition_is_wanted_elsewhere(
+def test_iterating_stops_at_the_record_where_a_partition_is_reassigned(
     broker: EmbeddedBroker, members: ExitStack
 ) -> None:
     fill(broker, 2, 500)
@@ -297,7 +297,7 @@ def test_until_the_end_waits_for_partitions_that_are_on_their_way(broker: Embedd
     second.close()
 
 
-def test_where_a_group_began_is_remembered_without_a_commit(broker: EmbeddedBroker) -> None:
+def test_where_a_group_started_is_remembered_without_a_commit(broker: EmbeddedBroker) -> None:
     fill(broker, 1, 3)
     with Consumer(broker, "t", group="g", start="latest") as first:
         assert texts(first) == []

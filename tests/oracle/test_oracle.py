@@ -203,7 +203,7 @@ def window(key: str, start: int, end: int) -> str:
     return canonical({"key": key, "start": start, "end": end})
 
 
-def test_a_record_is_late_by_the_clock_of_its_own_partition() -> None:
+def test_a_record_is_late_by_the_stream_time_of_its_own_partition() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in").group_by_key().windowed_by(tumbling(seconds(10), grace=seconds(5))).count(name="t")
     first = [sent(1, at=9_999), sent(1, at=14_999), sent(1, at=0), sent(1, at=15_000), sent(1, at=9_999)]
@@ -215,7 +215,7 @@ def test_a_record_is_late_by_the_clock_of_its_own_partition() -> None:
     assert letters(expected) == [(0, 4, "t", "late")]
 
 
-def test_a_bad_record_does_not_move_the_clock() -> None:
+def test_a_bad_record_does_not_advance_stream_time() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in", value=ORDER, timestamp=lambda v: v["amount"]).group_by_key().windowed_by(
         tumbling(seconds(10))
@@ -247,7 +247,7 @@ def test_a_window_is_dropped_when_every_partition_has_passed_its_retention() -> 
     assert None not in [value for _, value in written(expected, "changes")]
 
 
-def test_a_partition_without_records_does_not_hold_the_clock() -> None:
+def test_a_partition_without_records_does_not_hold_back_the_watermark() -> None:
     builder = StreamsBuilder("q")
     builder.stream("in").group_by_key().windowed_by(tumbling(seconds(10), retention=0)).count(name="t")
 

@@ -56,7 +56,7 @@ def test_changelogs_are_compared_after_compaction() -> None:
     assert differences(changelog(("a", 2), ("b", 1)), expected)
 
 
-def test_dead_letters_are_compared_with_place_step_reason_and_bytes() -> None:
+def test_dead_letters_are_compared_with_position_step_reason_and_bytes() -> None:
     def letter(offset: int = 0, step: str = "s", reason: str = "late", value: bytes = b"v") -> Expected:
         return Expected(dead_letters=[DeadLetter(Position("in", 0, offset), step, reason, None, value)])
 

@@ -130,7 +130,7 @@ def test_a_record_whose_time_cannot_be_read_is_set_aside(spark: Any) -> None:
         assert [letter.reason for letter in driver.dead_letters()] == ["timestamp", "timestamp"]
 
 
-def test_a_corrupt_segment_stops_the_query_with_its_place(spark: Any, tmp_path: Path) -> None:
+def test_a_corrupt_segment_stops_the_query_with_its_position(spark: Any, tmp_path: Path) -> None:
     with TestDriver(counting(), directory=tmp_path) as driver:
         driver.send("orders", GOOD)
         [segment] = [

@@ -32,7 +32,7 @@ class Reminder(Processor):
         return [self.seen.get()]
 
 
-def test_a_quiet_query_wakes_for_a_timer_by_the_wall_clock(spark: Any, tmp_path: Path) -> None:
+def test_a_quiet_query_wakes_for_a_timer_by_processing_time(spark: Any, tmp_path: Path) -> None:
     builder = StreamsBuilder("reminders")
     builder.stream("in").process(Reminder("50 ms"), name="reminder").to("out")
     with potok.Producer(tmp_path) as producer:

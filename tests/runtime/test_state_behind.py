@@ -65,7 +65,7 @@ def test_state_that_was_dropped_on_purpose_is_rebuilt(tmp_path: Path) -> None:
         assert shop.table("counts").all() == {"a": 2, "b": 1}
 
 
-def test_a_query_that_had_no_state_may_begin_to_keep_some(tmp_path: Path) -> None:
+def test_a_query_that_had_no_state_may_start_to_keep_some(tmp_path: Path) -> None:
     builder = StreamsBuilder("shop")
     builder.stream("orders").to("copy")
     with InProcess(builder, directory=tmp_path) as shop:

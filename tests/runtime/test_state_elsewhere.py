@@ -116,7 +116,7 @@ def test_a_step_that_is_gone_leaves_no_cells(state: str, name: str) -> None:
         assert driver.table("n").get("a") == 3
 
 
-def test_state_is_not_looked_for_in_another_place(state: str, name: str, tmp_path: Path) -> None:
+def test_state_is_not_looked_for_at_another_location(state: str, name: str, tmp_path: Path) -> None:
     with InProcess(tables(name), directory=tmp_path, state=state) as driver:
         feed(driver)
         driver.run()

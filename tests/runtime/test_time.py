@@ -41,7 +41,7 @@ def test_a_partition_that_lies_behind_keeps_windows_open(spark: Any) -> None:
         assert starts(driver.table("counts")) == [10]
 
 
-def test_the_clock_can_be_moved_without_records(spark: Any) -> None:
+def test_the_watermark_can_be_advanced_without_records(spark: Any) -> None:
     with TestDriver(per_minute()) as driver:
         driver.send("orders", 1, key="a", timestamp=0)
         driver.run()
@@ -55,7 +55,7 @@ def test_the_clock_can_be_moved_without_records(spark: Any) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_an_idle_partition_no_longer_holds_the_clock_back(spark: Any, tmp_path: Path) -> None:
+def test_an_idle_partition_no_longer_holds_back_the_watermark(spark: Any, tmp_path: Path) -> None:
     with potok.Producer(tmp_path) as producer:
         producer.broker.create_topic("orders", 2)
         producer.send("orders", 1, key="a", timestamp=0, partition=0)

@@ -43,7 +43,7 @@ def test_an_edited_lambda_applies_to_the_records_that_follow(spark: Any) -> None
         assert driver.table("counts").all() == {"ann": 2}
 
 
-def test_a_new_topic_and_a_new_table_begin_where_they_are_added(spark: Any) -> None:
+def test_a_new_topic_and_a_new_table_start_where_they_are_added(spark: Any) -> None:
     with TestDriver(program()) as driver:
         order(driver, 1)
         driver.run()

@@ -30,7 +30,7 @@ def played(family: str, mode: str, *, spark: bool = False) -> dict[str, Made]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("family", "case"), BY_FAMILY)
-def test_a_case_gives_the_declared_result(family: str, case: Case, mode: str) -> None:
+def test_a_case_returns_the_declared_result(family: str, case: Case, mode: str) -> None:
     if case.outside and mode != "one batch per record":
         pytest.skip(f"outside the promise: {case.outside}")
     made = played(family, mode)[case.name]
@@ -38,7 +38,7 @@ def test_a_case_gives_the_declared_result(family: str, case: Case, mode: str) ->
 
 
 @pytest.mark.parametrize(("family", "case"), ALL)
-def test_a_case_gives_the_declared_result_on_spark(spark: SparkContext, family: str, case: Case) -> None:
+def test_a_case_returns_the_declared_result_on_spark(spark: SparkContext, family: str, case: Case) -> None:
     if case.outside:
         pytest.skip(f"outside the promise: {case.outside}")
     made = played(family, ON_SPARK, spark=True)[case.name]

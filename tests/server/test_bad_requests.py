@@ -43,7 +43,7 @@ def test_an_address_that_is_none_is_that_of_a_foreign_page(client: httpx.Client,
         ("/query-stream", {"sql": "SELECT * FROM totals;", "sessionVariables": "abc"}),
     ],
 )
-def test_variables_that_are_no_object_are_a_bad_request(client: httpx.Client, path: str, body: Any) -> None:
+def test_variables_that_are_not_an_object_are_a_bad_request(client: httpx.Client, path: str, body: Any) -> None:
     found = client.post(path, json=body)
     assert (found.status_code, "is not an object" in found.text) == (400, True)
 

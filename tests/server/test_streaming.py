@@ -81,7 +81,7 @@ def places_are_given_back(server: Server) -> bool:
     return server.app.state.site.pushes._taken == 0
 
 
-def test_clients_that_close_right_after_their_request_give_their_places_back(server: Server) -> None:
+def test_clients_that_close_right_after_their_request_free_their_connections(server: Server) -> None:
     head = f"POST /query-stream HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nContent-Length: {len(PUSH)}\r\n\r\n"
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", server.port)) as caller:
@@ -89,7 +89,7 @@ def test_clients_that_close_right_after_their_request_give_their_places_back(ser
     wait_until(lambda: places_are_given_back(server), "all places are given back", 30)
 
 
-def test_web_sockets_that_close_right_after_their_request_give_their_places_back(server: Server) -> None:
+def test_web_sockets_that_close_right_after_their_request_free_their_connections(server: Server) -> None:
     asked = json.dumps({"ksql": "SELECT * FROM orders EMIT CHANGES;"})
     for _ in range(20):
         with connect(f"ws://127.0.0.1:{server.port}/ws/query?request={asked}".replace(" ", "%20")) as caller:

@@ -81,7 +81,7 @@ def test_every_received_record_landed_is_lost_or_is_buffered(
     assert len(answers) <= offered
 
 
-def test_the_newest_or_the_oldest_record_is_dropped_and_its_sender_told() -> None:
+def test_the_newest_or_the_oldest_record_is_dropped_and_its_sender_notified() -> None:
     for policy, dropped in (("drop_newest", 2), ("drop_oldest", 0)):
         counters = Counters()
         buffer = Buffer(Overload(max_records=2, when_full=policy), counters)

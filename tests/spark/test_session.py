@@ -67,7 +67,7 @@ def test_a_context_with_speculative_tasks_is_refused(spark: SparkContext, monkey
         spark_context(Settings())
 
 
-def test_the_jvm_is_lean_unless_somebody_chooses_or_it_is_elsewhere() -> None:
+def test_the_jvm_is_lean_unless_configured_or_on_a_cluster() -> None:
     def options(settings: Settings) -> str:
         return spark_conf(settings)["spark.driver.extraJavaOptions"]
 

@@ -19,7 +19,7 @@ SAMPLE = [pytest.param(case, id=name) for name, case in ALL if case.get("spark")
 
 
 @pytest.mark.parametrize("case", TOLD)
-def test_records_that_come_one_by_one_give_what_the_story_says(case: dict[str, Any]) -> None:
+def test_records_that_arrive_one_by_one_have_the_result_of_the_case(case: dict[str, Any]) -> None:
     with InProcessSql(case["given"]) as driver:
         tell(driver, case, one_by_one=True)
         check_outputs(driver, case, one_by_one=True)
@@ -27,7 +27,7 @@ def test_records_that_come_one_by_one_give_what_the_story_says(case: dict[str, A
 
 
 @pytest.mark.parametrize("case", IN_ONE_BATCH)
-def test_records_in_one_batch_give_the_same(case: dict[str, Any]) -> None:
+def test_records_in_one_batch_return_the_same(case: dict[str, Any]) -> None:
     with InProcessSql(case["given"]) as driver:
         tell(driver, case, one_by_one=False)
         check_outputs(driver, case, one_by_one=False)
@@ -35,7 +35,7 @@ def test_records_in_one_batch_give_the_same(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_statement_is_refused_with_a_place_and_a_reason(case: dict[str, Any]) -> None:
+def test_a_statement_is_refused_with_a_position_and_a_reason(case: dict[str, Any]) -> None:
     with InProcessSql(case["given"]) as driver:
         with pytest.raises(SqlError) as caught:
             driver.execute(case["sql"])
@@ -50,7 +50,7 @@ def test_a_statement_is_refused_with_a_place_and_a_reason(case: dict[str, Any]) 
 
 @pytest.mark.usefixtures("spark")
 @pytest.mark.parametrize("case", SAMPLE)
-def test_spark_gives_the_same(case: dict[str, Any]) -> None:
+def test_spark_returns_the_same(case: dict[str, Any]) -> None:
     one_by_one = case.get("each", False)
     with SqlDriver(case["given"]) as driver:
         tell(driver, case, one_by_one=one_by_one)
@@ -58,6 +58,6 @@ def test_spark_gives_the_same(case: dict[str, Any]) -> None:
         check_queries(driver, case)
 
 
-def test_there_are_stories_of_every_kind() -> None:
+def test_there_are_cases_of_every_kind() -> None:
     assert len(TOLD) >= 150
     assert len(REFUSED) >= 60

@@ -115,7 +115,7 @@ FORMS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
 
 
 @pytest.mark.parametrize(("sql", "expected"), FORMS.values(), ids=FORMS)
-def test_a_form_gives_the_rows_of_the_standard(ticks: SqlDriver, sql: str, expected: list[Any]) -> None:
+def test_a_form_returns_the_rows_of_the_standard(ticks: SqlDriver, sql: str, expected: list[Any]) -> None:
     assert found(ticks, sql) == expected
 
 

@@ -94,7 +94,7 @@ def data_of(topology: Topology) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_give_the_same_steps(case: str) -> None:
+def test_both_return_the_same_steps(case: str) -> None:
     text, build = CASES[case]
     builder = StreamsBuilder("q")
     build(builder)

@@ -197,7 +197,7 @@ def test_what_redis_rejects_is_an_error_of_potok(
 
 @pytest.mark.parametrize("code", redis_connection.TEMPORARY)
 @pytest.mark.parametrize("before", ["", "Command # 1 (EVAL -- KEYS: k) of pipeline caused error: "])
-def test_redis_that_serves_nobody_for_the_time_being_is_asked_again(code: str, before: str) -> None:
+def test_redis_that_is_temporarily_unavailable_is_retried(code: str, before: str) -> None:
     error = BaseParser.parse_error(f"{code} as the server explains it")
     if before and str(error).startswith(code):
         error.args = (f"{before}{error}",)
@@ -209,7 +209,7 @@ def test_redis_that_serves_nobody_for_the_time_being_is_asked_again(code: str, b
     assert redis_connection.TEMPORARY[code] in caught.value.hint
 
 
-def test_metadata_that_somebody_else_wrote_is_an_error_of_potok(redis_beside: RedisServer) -> None:
+def test_metadata_that_another_process_wrote_is_an_error_of_potok(redis_beside: RedisServer) -> None:
     client = redis.Redis.from_url(redis_beside.url)
     client.hset(VALUES, b"foreign/\xff", b"x")
     with pytest.raises(StateError, match="is not written by Potok"):

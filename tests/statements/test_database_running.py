@@ -97,7 +97,7 @@ def test_a_query_that_cannot_start_is_recorded_and_reported(database: Running, m
     assert database.states() == {"CSAS_B_1": "RUNNING"}
 
 
-def test_all_queries_begin_again_after_a_commit_that_failed(database: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_queries_start_again_after_a_commit_that_failed(database: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     database.do("CREATE STREAM b AS SELECT * FROM a;")
     database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
     first = database.begun[-1]
@@ -204,7 +204,7 @@ def test_an_id_that_is_taken_or_unfit_is_refused(database: Running, given: str) 
     assert database.states() == {"CSAS_B_1": "RUNNING", "Q1": "RUNNING"}
 
 
-def test_an_id_of_a_query_that_no_statement_began_is_refused(database: Running) -> None:
+def test_an_id_of_a_query_that_no_statement_started_is_refused(database: Running) -> None:
     from runtime.queries.by_hand import counting
 
     database.start()
@@ -214,7 +214,7 @@ def test_an_id_of_a_query_that_no_statement_began_is_refused(database: Running) 
         database.do("INSERT INTO c WITH (QUERY_ID = 'foreign') SELECT * FROM a;")
 
 
-def test_an_id_that_was_given_before_begins_from_the_first_record(database: Running) -> None:
+def test_an_id_that_was_given_before_starts_from_the_first_record(database: Running) -> None:
     database.do("CREATE STREAM c (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'c', PARTITIONS = 1);")
     database.do("INSERT INTO c WITH (QUERY_ID = 'q1') SELECT * FROM a WHERE n > 100;")
     database.run()

@@ -77,7 +77,7 @@ def test_who_waits_until_the_queries_have_caught_up_finds_the_rows_of_what_was_w
     assert len(database.rows("SELECT * FROM t;")) == 5
 
 
-def test_to_wait_for_queries_begins_those_that_do_not_run(database: Running, opened: Opener) -> None:
+def test_to_wait_for_queries_starts_those_that_do_not_run(database: Running, opened: Opener) -> None:
     database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
     database.kill()
     second = opened()

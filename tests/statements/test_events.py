@@ -106,7 +106,7 @@ def test_a_row_that_is_inserted_is_an_event_in_structured_mode(events: Play) -> 
     assert events.rows("SELECT data->amount FROM events LIMIT 1;")[0][0] is not None
 
 
-def test_a_row_that_is_no_event_is_not_inserted(events: Play) -> None:
+def test_a_row_that_is_not_an_event_is_not_inserted(events: Play) -> None:
     with pytest.raises(Refused, match='the row is not an event: attribute "type" is missing or empty'):
         events.do("INSERT INTO events (k, id) VALUES ('k', '1');")
     with pytest.raises(Refused, match='attribute "source" is not a URI'):
@@ -197,7 +197,7 @@ def test_a_table_of_events_deletes_rows_by_records_without_a_value(play: Play) -
         ("type INT", "the attribute TYPE of an event cannot be INTEGER"),
     ],
 )
-def test_columns_that_are_no_attributes_are_refused(play: Play, columns: str, reason: str) -> None:
+def test_columns_that_are_not_attributes_are_refused(play: Play, columns: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         play.do(f"CREATE STREAM s ({columns}) WITH (KAFKA_TOPIC = 's', VALUE_FORMAT = 'CLOUDEVENTS');")
 

@@ -67,7 +67,7 @@ def test_several_key_columns_make_one_key(sources: Play) -> None:
     assert [json.loads(key) if key else None for key, _, _ in found] == [{"K": 1, "L": "l"}, None]
 
 
-def test_headers_are_no_columns_to_insert(sources: Play) -> None:
+def test_headers_are_not_columns_to_insert(sources: Play) -> None:
     sources.do("INSERT INTO keyless VALUES ('x');")
     assert records(sources, "keyless")[0][:2] == (None, {"A": "x"})
     with pytest.raises(Refused, match="is a HEADERS column"):
@@ -105,7 +105,7 @@ def test_invalid_inserts_are_refused_with_a_message(
     assert records(sources, "s") == records(sources, "t") == []
 
 
-def test_rows_in_bulk_tell_which_were_wrong(sources: Play) -> None:
+def test_rows_in_bulk_report_which_were_invalid(sources: Play) -> None:
     source = sources.database.catalog.source("S")
     rows: list[dict[str, Any]] = [
         {"K": 1, "a": "x", "B": 1.5},

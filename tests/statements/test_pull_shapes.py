@@ -50,7 +50,7 @@ def driver() -> Iterator[InProcessSql]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_pull_query_gives_rows_or_a_refusal(driver: InProcessSql, seed: int) -> None:
+def test_a_pull_query_returns_rows_or_a_refusal(driver: InProcessSql, seed: int) -> None:
     chosen, answered = Random(seed), 0
     for _ in range(60):
         name = chosen.choice(list(SHAPES))

@@ -30,7 +30,7 @@ def _refused(play: Play, line: str) -> bool:
 
 
 @pytest.mark.parametrize("area", SAMPLE["refused"])
-def test_what_ksqldb_refuses_is_refused_with_a_place(play: Play, area: str) -> None:
+def test_what_ksqldb_refuses_is_refused_with_a_position(play: Play, area: str) -> None:
     play.do(SAMPLE["sources"])
     assert [line for line in _statements(SAMPLE["refused"][area]) if not _refused(play, line)] == []
 

@@ -80,7 +80,7 @@ def runner(members: Members) -> Runner:
     return Runner(members)  # type: ignore[arg-type]
 
 
-def test_members_follow_what_is_wanted(runner: Runner, members: Members) -> None:
+def test_queries_follow_what_is_wanted(runner: Runner, members: Members) -> None:
     runner.settle({"a": wanted("a"), "b": wanted("b", start="latest", paused=True)})
     assert members.states == {"a": "RUNNING", "b": "PAUSED"}
     assert members.began == [("a", "earliest"), ("b", "latest")]
@@ -90,7 +90,7 @@ def test_members_follow_what_is_wanted(runner: Runner, members: Members) -> None
     assert members.began[-1] == ("b", "earliest")
 
 
-def test_one_that_is_defined_again_with_the_same_text_begins_again(runner: Runner, members: Members) -> None:
+def test_one_that_is_defined_again_with_the_same_text_starts_again(runner: Runner, members: Members) -> None:
     runner.settle({"a": wanted("a", sequence=3)})
     runner.settle({"a": wanted("a", sequence=3)})
     assert len(members.began) == 1
@@ -113,7 +113,7 @@ def test_one_that_failed_can_be_paused_and_is_tried_again_when_it_is_resumed(
     assert (members.states, members.tried) == ({"a": "RUNNING", "b": "RUNNING"}, 1)
 
 
-def test_one_that_cannot_begin_rests_as_well_while_it_is_paused(
+def test_a_query_that_cannot_start_can_be_paused(
     runner: Runner, members: Members, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runners, "FIRST_RETRY_S", 0.0)

@@ -78,7 +78,7 @@ def test_a_traced_fold_has_a_slot_for_each_term() -> None:
     assert [slot.initial for slot in found.slots] == [0, 0.0, 10, 0]
 
 
-def test_a_fold_of_numbers_that_begins_with_a_whole_one_becomes_a_float() -> None:
+def test_a_fold_of_numbers_that_starts_with_a_whole_one_becomes_a_float() -> None:
     assert plan("fold", lambda v, agg: agg + v["x"], 0).result == pa.float64()
 
 

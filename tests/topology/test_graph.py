@@ -61,7 +61,9 @@ def test_downstreams_are_the_reverse_of_upstreams() -> None:
         (session(timeout="10 s", from_first=True), 19_999),
     ],
 )
-def test_behind_final_results_the_clock_is_held_back_as_long_as_one_may_be_held(window: Window, held_ms: int) -> None:
+def test_behind_final_results_the_watermark_is_held_back_as_long_as_one_may_be_held(
+    window: Window, held_ms: int
+) -> None:
     builder = StreamsBuilder("q")
     finals = builder.stream("in").group_by_key().windowed_by(window).count(name="w").filter(lambda v: v > 1)
     finals.emit_final().to_stream().to("out")
@@ -79,14 +81,14 @@ def test_joined_windows_are_held_as_long_as_those_with_the_longer_grace() -> Non
 
 
 @pytest.mark.parametrize(("verb", "held_ms"), [("join", 0), ("left_join", 4_000), ("outer_join", 4_000)])
-def test_behind_a_join_the_clock_is_held_back_if_it_lets_records_wait(verb: str, held_ms: int) -> None:
+def test_behind_a_join_the_watermark_is_held_back_if_it_lets_records_wait(verb: str, held_ms: int) -> None:
     builder = StreamsBuilder("q")
     one, two = builder.stream("one"), builder.stream("two")
     getattr(one, verb)(two, within=("1 s", "2 s"), grace="1 s").to("out")
     assert held_back(builder.build(), "out") == held_ms
 
 
-def test_all_that_wait_one_after_the_other_hold_the_clock_back() -> None:
+def test_all_that_wait_one_after_the_other_hold_back_the_watermark() -> None:
     builder = StreamsBuilder("q")
     table = builder.table("rows")
     looked_up = builder.stream("in").ordered("1 s").join(table, lambda a, b: a, grace="2 s")

@@ -39,7 +39,7 @@ def used(build: Callable[[Stream], object], **options: object) -> set[str] | Non
         (lambda s: s.branch(lambda v: v["a"] == "x", lambda v: v["b"] == "y")[0].to("out"), {"a", "b"}),
     ],
 )
-def test_only_what_somebody_looks_at_is_decoded(build: Callable[[Stream], object], fields: set[str]) -> None:
+def test_only_what_is_read_is_decoded(build: Callable[[Stream], object], fields: set[str]) -> None:
     assert used(build) == fields
 
 

@@ -27,7 +27,7 @@ def test_a_topology_without_a_source_is_refused() -> None:
     assert "builder.stream" in caught.value.hint
 
 
-def test_a_topology_without_a_result_is_refused_with_the_place_of_its_source() -> None:
+def test_a_topology_without_a_result_is_refused_with_the_location_of_its_source() -> None:
     builder = StreamsBuilder("q")
     builder.stream("a").filter(lambda v: True)
     with pytest.raises(NothingStored) as caught:
@@ -49,7 +49,7 @@ def test_a_sink_an_action_or_a_table_is_a_result(end: str) -> None:
     assert builder.build().name == "q"
 
 
-def test_two_steps_of_one_name_are_refused_and_both_places_named() -> None:
+def test_two_steps_of_one_name_are_refused_with_both_locations() -> None:
     builder = StreamsBuilder("q")
     grouped = builder.stream("a").group_by_key()
     grouped.count(name="n")
@@ -85,7 +85,7 @@ def test_a_query_name_that_is_a_directory_above_is_refused(name: str) -> None:
         builder.build()
 
 
-def test_a_table_name_that_cannot_be_a_path_is_refused_with_its_place() -> None:
+def test_a_table_name_that_cannot_be_a_path_is_refused_with_its_position() -> None:
     builder = StreamsBuilder("q")
     builder.stream("a").group_by_key().count(name="a/b")
     with pytest.raises(BadName, match='"a/b"') as caught:

@@ -74,7 +74,7 @@ def test_the_commands_of_aggregates_are_listed(potok, shop: str) -> None:
     assert "Create an order." in potok("--broker", shop, "command", "list").out
 
 
-def test_a_command_that_nobody_decides_is_sent_all_the_same(potok, tmp_path: Path) -> None:
+def test_a_command_without_an_aggregate_is_sent_all_the_same(potok, tmp_path: Path) -> None:
     with TestDriver(program(), directory=tmp_path / "data"):
         sent = potok("--broker", f"file:{tmp_path / 'data'}", "command", "send", *CREATE, "--wait", "0 seconds")
     assert (sent.code, "not decided yet" in sent.err) == (0, True)

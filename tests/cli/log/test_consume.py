@@ -60,7 +60,7 @@ def test_an_empty_topic_shows_nothing(potok, log) -> None:
     assert (potok("consume", "orders").out, potok("consume", "orders").code) == ("", 0)
 
 
-def test_an_object_holds_the_record_and_its_place() -> None:
+def test_an_object_holds_the_record_and_its_position() -> None:
     record = LogRecord(b"k", b"v", 5, (("h", b"\xff"),), "orders", 2, 9)
     assert record_as_object(record) == {
         "key": "k",

@@ -114,9 +114,7 @@ builder.aggregate(Cart)
 """
 
 
-def test_the_events_of_an_aggregate_are_checked_and_that_a_subject_was_forgotten_is_no_problem(
-    potok: Any, topic: Path
-) -> None:
+def test_the_events_of_an_aggregate_are_checked_and_a_forgotten_subject_is_accepted(potok: Any, topic: Path) -> None:
     (topic / "carts.py").write_text(AGGREGATE)
     with closing(EmbeddedBroker(topic / "data")) as broker:
         broker.append("orders", [LogRecord(b"k", plain("potok.subject.forgotten", "1.0"))], 0)

@@ -35,7 +35,7 @@ def consume(log, count: int, group: str = "billing") -> None:
         consumer.commit()
 
 
-def test_no_groups_says_how_one_begins(potok, log) -> None:
+def test_without_groups_the_command_says_how_to_create_one(potok, log) -> None:
     result = potok("groups", "list")
     assert (result.code, result.out) == (0, "")
     assert "potok consume orders --group billing" in result.err
@@ -97,7 +97,7 @@ def test_an_unknown_group_is_an_error(potok, log) -> None:
         ("2026-05-01", {0: 5, 1: 5}),
     ],
 )
-def test_a_group_is_set_elsewhere(potok, log, to: str, expected: dict[int, int]) -> None:
+def test_the_offsets_of_a_group_are_reset(potok, log, to: str, expected: dict[int, int]) -> None:
     consume(log, 3)
     before = log.committed("billing", "orders")
     tried = potok("groups", "reset", "billing", "--to", to, "--dry-run")
@@ -114,7 +114,7 @@ def test_one_partition_alone_can_be_set(potok, log) -> None:
     assert log.committed("billing", "orders") == {0: 5, 1: 1}
 
 
-def test_a_group_may_be_set_before_it_begins(potok, log) -> None:
+def test_a_group_may_be_set_before_it_starts(potok, log) -> None:
     assert "--topic orders" in potok("groups", "reset", "coming", "--to", "earliest").err
     assert potok("groups", "reset", "coming", "--to", "earliest", "--topic", "orders").code == 0
     assert log.committed("coming", "orders") == {0: 0, 1: 0}
@@ -136,7 +136,7 @@ def test_offsets_of_an_active_group_cannot_be_reset(potok, log) -> None:
         (("--to", "latest", "--topic", "ordres"), TopicNotFound("ordres")),
     ],
 )
-def test_a_place_that_is_not_there_is_an_error(potok, log, words: tuple[str, ...], error: Exception) -> None:
+def test_a_position_that_does_not_exist_is_an_error(potok, log, words: tuple[str, ...], error: Exception) -> None:
     consume(log, 3)
     before = log.committed("billing", "orders")
     result = potok("groups", "reset", "billing", *words)

@@ -24,7 +24,7 @@ def test_a_topic_that_was_created_is_listed(potok) -> None:
     assert listed[1].split()[:3] == ["orders", "3", "0"]
 
 
-def test_json_gives_one_object_for_each_topic(potok) -> None:
+def test_json_returns_one_object_for_each_topic(potok) -> None:
     potok("topics", "create", "b")
     potok("topics", "create", "a", "--partitions", "2")
     listed = potok("topics", "list", "--json").objects

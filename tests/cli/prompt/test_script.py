@@ -90,7 +90,7 @@ def test_a_script_that_runs_itself_ends(tmp_path: Path) -> None:
         Script(Recorded(), Shown(), settles=False).run(path.read_text())
 
 
-def test_a_script_that_is_not_there_is_an_error_with_a_place() -> None:
+def test_a_script_that_is_not_there_is_an_error_with_a_position() -> None:
     with pytest.raises(Refused, match="cannot read") as caught:
         Script(Recorded(), Shown(), settles=False).run("RUN SCRIPT 'nowhere.sql';")
     assert caught.value.location is not None

@@ -75,7 +75,7 @@ def stopped(process: subprocess.Popen[str]) -> int:
     return process.wait(60)
 
 
-def test_a_query_that_runs_elsewhere_is_served_without_spark(tmp_path: Path) -> None:
+def test_a_query_of_another_process_is_served_without_spark(tmp_path: Path) -> None:
     fill(tmp_path / "data", write_program(tmp_path / "program"))
     with served(tmp_path, "serve", "--query", "shop", "--port", "0") as (process, url):
         assert httpx.get(f"{url}/tables/order_counts/anna").json() == {"KEY": "anna", "VALUE": 3}

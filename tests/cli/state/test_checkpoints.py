@@ -55,7 +55,7 @@ def test_every_query_is_listed_with_its_last_batch(potok, data: Path) -> None:
     assert "batch 3, 1 record" in line
 
 
-def test_a_query_runs_as_long_as_somebody_holds_its_lock(potok, data: Path) -> None:
+def test_a_query_counts_as_running_while_its_lock_is_held(potok, data: Path) -> None:
     def state() -> str:
         (row,) = potok("--broker", str(data), "checkpoints", "list", "--json").objects
         return str(row["state"])

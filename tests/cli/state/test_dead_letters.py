@@ -85,7 +85,7 @@ def test_one_that_is_not_there_is_refused(letters, words: tuple[str, ...], code:
     assert letters("show", *words).code == code
 
 
-def test_without_queries_there_are_no_letters(potok, tmp_path: Path) -> None:
+def test_without_queries_there_are_no_dead_letters(potok, tmp_path: Path) -> None:
     open_broker(tmp_path / "data").close()
     result = potok("dead-letters", "list")
     assert (result.code, result.out, result.err.strip()) == (0, "", "no dead letters")

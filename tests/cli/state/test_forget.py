@@ -50,7 +50,7 @@ def events(log: Path) -> list[bytes]:
         return [value for batch in batches for value in batch.column("value").to_pylist()]
 
 
-def test_the_key_is_deleted_and_the_topics_are_told(potok: Any, log: Path) -> None:
+def test_the_key_is_deleted_and_the_topics_get_an_event(potok: Any, log: Path) -> None:
     result = potok("forget", "ann", "--keys", f"{log}.keys", "--json")
     assert result.objects == [{"subject": "ann", "topics": ["notes"]}]
     assert b'"data":{"subject":"ann"}' in events(log)[1]

@@ -44,7 +44,7 @@ def test_a_reset_is_shown_first_and_done_only_when_it_is_meant(potok, shop) -> N
     assert potok("tables", "list", "--json").objects[0]["query"] == "shop"
 
 
-def test_a_place_that_is_none_is_refused(potok, shop) -> None:
+def test_an_invalid_position_is_refused(potok, shop) -> None:
     for words, said in (
         ((), "the new offset is missing"),
         (("--to", "soon"), "is not an offset or a time"),

@@ -64,7 +64,7 @@ def test_a_backup_is_restored_into_a_log_that_is_not_there_yet(potok: Potok, dat
     assert potok("tables", "get", "order_counts", "a", "--broker", "other").out.strip() == "1"
 
 
-def test_the_state_moves_to_another_place_by_way_of_a_backup(potok: Potok, data: Path, redis_url: str) -> None:
+def test_the_state_moves_to_another_location_through_a_backup(potok: Potok, data: Path, redis_url: str) -> None:
     potok("state", "backup", "--to", "copy")
     moved = potok("state", "restore", "copy", "--force", "--state", redis_url)
     assert moved.code == 0

@@ -69,6 +69,6 @@ def test_a_window_must_be_a_window() -> None:
     assert caught.value.at is not None and caught.value.at.file == __file__
 
 
-def test_an_aggregate_knows_its_place() -> None:
+def test_an_aggregate_knows_its_location() -> None:
     node = grouped().sum("amount").node
     assert node.at is not None and node.at.file == __file__

@@ -71,7 +71,7 @@ def test_a_subject_without_a_key_is_an_error(tmp_path: Path) -> None:
         KeyStore(tmp_path / "keys").forget("nobody")
 
 
-def test_a_location_that_is_no_directory_is_refused(tmp_path: Path) -> None:
+def test_a_location_that_is_not_a_directory_is_refused(tmp_path: Path) -> None:
     for url in ("s3://bucket/keys", "file://host/keys", "redis:keys"):
         with pytest.raises(SetupError, match="is not the location of a key store"):
             open_key_store(url)
@@ -93,7 +93,7 @@ def _make(path: Path, names: list[str], results: multiprocessing.Queue[dict[str,
     results.put({name: key.id for name, key in made.items()})
 
 
-def test_processes_that_begin_together_agree_on_the_keys(tmp_path: Path) -> None:
+def test_processes_that_start_together_agree_on_the_keys(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[dict[str, bytes]] = context.Queue()
     names = [f"u{number}" for number in range(40)]

@@ -99,7 +99,7 @@ def assembled(traced: TracedAggregate, values: Sequence[Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", AGGREGATORS)
-def test_merging_parts_gives_what_the_aggregator_gives(name: str) -> None:
+def test_merging_parts_returns_what_the_aggregator_returns(name: str) -> None:
     initial, function, text = AGGREGATORS[name]
     aggregate = traced(initial, function)
     assert isinstance(aggregate, TracedAggregate), aggregate

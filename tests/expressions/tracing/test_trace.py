@@ -139,7 +139,7 @@ def test_spreading_a_value_takes_all_its_fields_in_order_and_adds_the_new_one() 
     assert expr.type.field("status").type == pa.string()
 
 
-def test_spreading_a_value_over_a_field_replaces_it_in_its_place() -> None:
+def test_spreading_a_value_over_a_field_replaces_it_in_position() -> None:
     expr = traced(lambda k, v: {**v, "i": "text"})
     assert expr.type.field(0) == pa.field("i", pa.string())
     assert "value.i," not in str(expr)

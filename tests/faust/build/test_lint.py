@@ -98,7 +98,7 @@ def test_sinks_and_error_handlers_count_as_definitions() -> None:
     assert len(_told(looks, sink=[_note], on_error=on_error)) == 2
 
 
-def test_tables_are_no_variables() -> None:
+def test_tables_are_not_variables() -> None:
     app = faust.App("app")
     table = app.Table("table", default=int)
 

@@ -78,7 +78,7 @@ def test_sync_and_async_callbacks_are_called_outside_of_agents(tmp_path: Path) -
     assert told == [0, ("later", 1), 2]
 
 
-def test_inside_an_agent_the_place_is_not_known_and_a_callback_is_called() -> None:
+def test_inside_an_agent_the_position_is_unknown_and_a_callback_is_called() -> None:
     app = faust.App("app")
     numbers, out, places = app.topic("numbers"), app.topic("out"), app.topic("places")
     channel = app.channel()

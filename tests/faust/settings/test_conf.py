@@ -13,7 +13,7 @@ from operators.core.in_process import InProcess
 
 
 @pytest.mark.parametrize(("begin", "counted"), [("earliest", 2), ("latest", 1), (None, 2)])
-def test_an_app_begins_where_its_setting_says(tmp_path: Path, begin: str | None, counted: int) -> None:
+def test_an_app_starts_where_its_setting_says(tmp_path: Path, begin: str | None, counted: int) -> None:
     app = faust.App("shop", broker=f"file:{tmp_path}", consumer_auto_offset_reset=begin)
     orders, counts = app.topic("orders", value_type=Order), app.Table("counts", default=int)
 

@@ -54,7 +54,7 @@ def test_a_context_that_trusts_everybody_says_so() -> None:
     }
 
 
-def test_certificates_are_taken_from_one_place(certificate: Path) -> None:
+def test_certificates_have_one_source(certificate: Path) -> None:
     by_file = told(broker_credentials=faust.SSLCredentials(cafile=str(certificate)))
     assert by_file == {"security.protocol": "SSL", "ssl.ca.location": str(certificate)}
     by_data = told(broker_credentials=faust.SSLCredentials(cadata=certificate.read_text()))

@@ -133,7 +133,7 @@ def test_value_current_and_delta_look_at_different_windows() -> None:
         assert driver.table("seen").get("all") == [(1, 1, 0, True), (2, 2, 0, True), (1, 1, 2, True)]
 
 
-def test_windows_relative_to_now_live_by_the_clock_on_the_wall() -> None:
+def test_windows_relative_to_now_live_by_processing_time() -> None:
     def table(app: faust.App) -> Any:
         return app.Table("clicks_of", default=int).tumbling(3600, expires=3600).relative_to_now()
 

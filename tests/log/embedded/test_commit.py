@@ -13,7 +13,7 @@ from potok.log.errors import MetadataConflict, TopicNotFound
 LARGE = 4000
 
 
-def test_staged_output_and_marks_become_visible_together(broker: EmbeddedBroker, tmp_path: Path) -> None:
+def test_staged_output_and_metadata_keys_become_visible_together(broker: EmbeddedBroker, tmp_path: Path) -> None:
     broker.create_topic("a", 2)
     broker.create_topic("b")
     staging = tmp_path / "staging"
@@ -40,7 +40,7 @@ def test_output_that_has_no_directory_travels_whole_however_large_it_is(broker: 
     assert values(broker, "t") == [b"x" * 100] * LARGE
 
 
-def test_nothing_is_visible_where_a_mark_is_not_as_expected(broker: EmbeddedBroker, tmp_path: Path) -> None:
+def test_nothing_is_visible_if_a_metadata_key_has_another_value(broker: EmbeddedBroker, tmp_path: Path) -> None:
     broker.create_topic("t")
     staged = broker.stage(tmp_path, "t", 0, batch_of([b"v"]))
     broker.publish([staged], {"batch": b"1"}, expect={"batch": None})
@@ -60,7 +60,7 @@ def test_nothing_is_visible_where_one_topic_is_missing(broker: EmbeddedBroker, t
     assert broker.get_metadata("batch") is None
 
 
-def test_a_mark_changed_by_a_rival_during_the_write_stops_the_publish(
+def test_a_metadata_key_changed_by_another_writer_meanwhile_stops_the_publish(
     broker: EmbeddedBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broker.create_topic("t")

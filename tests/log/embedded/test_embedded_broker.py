@@ -181,7 +181,7 @@ def test_a_value_of_10_mb_works_and_one_over_the_limit_does_not(tmp_path: Path) 
     broker.close()
 
 
-def test_marks_are_set_and_deleted_together(broker: EmbeddedBroker) -> None:
+def test_metadata_keys_are_set_and_deleted_together(broker: EmbeddedBroker) -> None:
     broker.set_metadata({"q/a": b"1", "q/b": b"", "r": b"3"})
     assert broker.list_metadata("q/") == {"q/a": b"1", "q/b": b""}
     broker.set_metadata({"q/a": None, "q/b": b"2"}, expect={"q/a": b"1", "q/c": None})
@@ -189,7 +189,7 @@ def test_marks_are_set_and_deleted_together(broker: EmbeddedBroker) -> None:
     assert broker.get_metadata("q/a") is None
 
 
-def test_a_mark_that_is_not_as_expected_stops_the_change(broker: EmbeddedBroker) -> None:
+def test_a_metadata_key_with_another_value_stops_the_change(broker: EmbeddedBroker) -> None:
     broker.set_metadata({"a": b"1"})
     for expect in ({"a": b"2"}, {"a": None}, {"b": b"1"}):
         with pytest.raises(MetadataConflict):

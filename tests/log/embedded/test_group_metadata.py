@@ -206,7 +206,7 @@ def test_each_topic_is_spread_where_members_have_as_much_to_do() -> None:
     assert {(topic, owner) for (topic, _), owner in plan.items()} == {("t", "a"), ("t", "b"), ("u", "a"), ("u", "b")}
 
 
-def test_a_member_that_comes_takes_no_more_than_its_share() -> None:
+def test_a_new_member_takes_no_more_than_its_share() -> None:
     before = balance({"a": ["t"], "b": ["t"]}, {"t": 6}, {})
     after = balance({"a": ["t"], "b": ["t"], "c": ["t"]}, {"t": 6}, before)
     assert sorted(Counter(after.values()).values()) == [2, 2, 2]

@@ -105,7 +105,7 @@ def test_a_group_resumes_at_its_committed_offsets_and_other_groups_read_all_reco
         assert len(list(consumer)) == 20
 
 
-def test_where_a_group_began_is_remembered_without_a_commit(broker: Broker, topic: str, group: str) -> None:
+def test_where_a_group_started_is_remembered_without_a_commit(broker: Broker, topic: str, group: str) -> None:
     with Consumer(broker, topic, group=group, start="latest") as consumer:
         until(lambda: len(consumer.assignment()) == 4)
     broker.append(topic, [LogRecord(None, b"late")], 1)

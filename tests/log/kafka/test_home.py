@@ -37,7 +37,7 @@ def query() -> str:
     return f"q-{uuid.uuid4().hex}"
 
 
-def test_marks_are_on_the_server_and_not_on_the_disk(broker: KafkaBroker, query: str, home: str) -> None:
+def test_metadata_keys_are_on_the_server_and_not_on_the_disk(broker: KafkaBroker, query: str, home: str) -> None:
     mark = f"query/{query}/ledger"
     broker.set_metadata({mark: b"1"}, {mark: None})
     assert broker.get_metadata(mark) == b"1"
@@ -46,7 +46,7 @@ def test_marks_are_on_the_server_and_not_on_the_disk(broker: KafkaBroker, query:
     assert not (broker.directory / "log").exists()
 
 
-def test_a_mark_that_somebody_changed_stops_everything(broker: KafkaBroker, query: str) -> None:
+def test_a_metadata_key_that_another_writer_changed_stops_everything(broker: KafkaBroker, query: str) -> None:
     mark = f"query/{query}/ledger"
     broker.set_metadata({mark: b"1"})
     with pytest.raises(MetadataConflict, match=query):

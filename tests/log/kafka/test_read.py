@@ -34,7 +34,7 @@ def settle(log: KafkaBroker, topic: str, end: int) -> None:
     assert log.end_offsets(topic)[0] == end
 
 
-def test_the_marks_of_transactions_are_gaps(log: KafkaBroker, stranger: Producer) -> None:
+def test_the_markers_of_transactions_are_gaps(log: KafkaBroker, stranger: Producer) -> None:
     log.create_topic("t")
     for n in range(3):
         write(stranger, "t", b"%d.a" % n, b"%d.b" % n)
@@ -106,7 +106,7 @@ def test_partitions_that_are_added_are_found(log: KafkaBroker, kafka: ServerStat
     assert values(log, "t", 2) == [b"new"]
 
 
-def test_a_topic_deleted_by_somebody_else_is_missed(log: KafkaBroker, kafka: ServerStatus, monkeypatch) -> None:
+def test_a_topic_deleted_by_another_process_is_missed(log: KafkaBroker, kafka: ServerStatus, monkeypatch) -> None:
     monkeypatch.setattr("potok.log.kafka.admin.topics._FRESH_S", 0.0)
     log.create_topic("t", 2)
     log.append("t", batch_of([b"a"] * 5), 0)
@@ -119,7 +119,7 @@ def test_a_topic_deleted_by_somebody_else_is_missed(log: KafkaBroker, kafka: Ser
         log.append("t", batch_of([b"a"]))
 
 
-def test_a_topic_created_again_by_somebody_else_is_read_from_its_new_beginning(
+def test_a_topic_created_again_by_another_process_is_read_from_its_new_beginning(
     log: KafkaBroker, kafka: ServerStatus, monkeypatch
 ) -> None:
     monkeypatch.setattr("potok.log.kafka.admin.topics._FRESH_S", 0.0)

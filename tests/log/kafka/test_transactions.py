@@ -140,7 +140,7 @@ def test_a_ledger_that_moved_on_stops_the_publish_before_kafka_hears_of_it(out: 
     assert values(out, "out") == [b"a"]
 
 
-def test_a_query_that_begins_again_without_its_ledger_publishes_again(
+def test_a_query_that_starts_again_without_its_ledger_publishes_again(
     out: KafkaBroker, query: str, tmp_path: Path
 ) -> None:
     publish(out, query, 1, b"a")

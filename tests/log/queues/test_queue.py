@@ -96,7 +96,7 @@ def test_acknowledging_late_counts_all_the_same(broker: EmbeddedBroker, topic: s
         assert queue.counts() == QueueCounts()
 
 
-def test_a_claim_that_ran_out_cannot_put_back_what_somebody_else_has(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_claim_that_ran_out_cannot_put_back_what_another_process_has(broker: EmbeddedBroker, topic: str) -> None:
     fill(broker, 1)
     with Queue(broker, topic, "g", visibility="20 ms", max_deliveries=None) as slow:
         (stale,) = slow.receive(1)
@@ -260,7 +260,7 @@ def test_a_queue_waits_for_records(broker: EmbeddedBroker, topic: str) -> None:
         late.join()
 
 
-def test_iterating_ends_when_the_queue_is_closed_elsewhere(broker: EmbeddedBroker, topic: str) -> None:
+def test_iterating_ends_when_another_thread_closes_the_queue(broker: EmbeddedBroker, topic: str) -> None:
     fill(broker, 1)
     queue = Queue(broker, topic, "g")
     found: list[Delivery] = []
@@ -272,7 +272,7 @@ def test_iterating_ends_when_the_queue_is_closed_elsewhere(broker: EmbeddedBroke
     assert not worker.is_alive()
 
 
-def test_a_group_may_begin_with_the_next_record(broker: EmbeddedBroker, topic: str) -> None:
+def test_a_group_may_start_with_the_next_record(broker: EmbeddedBroker, topic: str) -> None:
     fill(broker, 3)
     with Queue(broker, topic, "g", start="latest") as queue:
         assert queue.receive(5) == []

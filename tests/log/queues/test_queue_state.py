@@ -65,7 +65,7 @@ def test_what_is_taken_ahead_is_not_counted_and_never_what_is_due_once_more() ->
     assert state.claim(5, 1, 2, 10, 9) == [Run(0, 1, Kind.OUT, 2, 9), Run(3, 5, Kind.OUT, 0, 9)]
 
 
-def test_the_log_that_begins_later_takes_what_lay_before() -> None:
+def test_the_log_that_starts_later_takes_what_lay_before() -> None:
     state = QueueState(0)
     taken(state, 0, 6)
     state.finish([4])

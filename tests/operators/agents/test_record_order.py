@@ -34,5 +34,5 @@ def test_pieces_are_of_one_size_but_for_the_first_records() -> None:
     ]
 
 
-def test_without_records_there_are_no_places() -> None:
+def test_without_records_there_are_no_positions() -> None:
     assert list(RecordLocations([None]).runs(32)) == []

@@ -90,7 +90,7 @@ def test_a_fold_takes_the_key_or_not(arity: int) -> None:
     assert folded(accumulator_of(Aggregation("fold", Function.of(call, (2, 3)), 10)), fed(1), fed(2)) == 13
 
 
-def test_a_fold_begins_with_a_copy_or_with_what_is_made_for_it() -> None:
+def test_a_fold_starts_with_a_copy_or_with_what_is_made_for_it() -> None:
     initial: list[int] = []
     add = Function.of(lambda v, agg: agg.append(v) or agg, (2,))
     assert folded(accumulator_of(Aggregation("fold", add, initial)), fed(1)) == [1]

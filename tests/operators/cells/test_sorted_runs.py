@@ -127,7 +127,7 @@ def test_unmarked_rows_come_out_once_when_they_are_due(tmp_path: Path) -> None:
     assert [rows.values.to_pylist() for rows in runs.close(130)] == [["c"]]
 
 
-def test_marks_survive_when_runs_become_one(tmp_path: Path) -> None:
+def test_flags_survive_when_runs_are_merged(tmp_path: Path) -> None:
     add(tmp_path, 1, rows_of(["a", "b"], [10, 10]), marked=True)
     session = session_of(tmp_path, 2)
     runs = runs_on(session, marked=True)

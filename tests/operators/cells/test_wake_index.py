@@ -32,7 +32,7 @@ def wake(path: Path, clock: int, batch: int) -> tuple[list[bytes], int | None]:
     return found, index.next_due()
 
 
-def test_a_key_is_woken_once_when_the_clock_reaches_its_time(tmp_path: Path) -> None:
+def test_a_key_is_woken_once_when_the_watermark_reaches_its_time(tmp_path: Path) -> None:
     add(tmp_path, [10, 20, 20], [b"a", b"b", b"c"])
     assert wake(tmp_path, 9, 2) == ([], 10)
     assert wake(tmp_path, 10, 3) == ([b"a"], 20)
@@ -67,7 +67,7 @@ def test_many_keys_are_few_lists_and_none_is_woken_too_late(tmp_path: Path, monk
     assert {b"%d" % time for time in range(-500, 1)} <= set(WakeIndex("t/index", session).due(0))
 
 
-def test_a_list_is_never_put_where_the_clock_has_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_is_never_stored_below_the_watermark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wake_index, "LISTS", 2)
     add(tmp_path, [101, 150, 300], [b"a", b"b", b"c"], clock=100)
     assert wake(tmp_path, 100, 2) == ([], 101)

@@ -210,7 +210,7 @@ class Reminder(Processor):
         return [[ctx.timer, ctx.timestamp]]
 
 
-def test_a_timer_by_the_wall_clock_fires_in_a_quiet_query() -> None:
+def test_a_timer_by_processing_time_fires_in_a_quiet_query() -> None:
     with driver_of(lambda b: b.stream("in").process(Reminder, name="t")) as driver:
         driver.send("in", 1, "k", timestamp=700)
         assert driver.run() == 1
@@ -220,7 +220,7 @@ def test_a_timer_by_the_wall_clock_fires_in_a_quiet_query() -> None:
         assert driver.wait("10 minutes") == 0
 
 
-def test_a_timer_by_the_wall_clock_survives_a_restart_and_may_be_cancelled() -> None:
+def test_a_timer_by_processing_time_survives_a_restart_and_may_be_cancelled() -> None:
     class Cancelled(Reminder):
         def process(self, key: Any, value: Any, ctx: Any) -> None:
             if value:

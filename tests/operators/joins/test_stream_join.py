@@ -82,7 +82,7 @@ def test_a_late_record_is_reported_with_its_window_and_lateness() -> None:
         assert letter.error == "join window [97, 110] was closed: stream time 116 is 1 ms past its end and grace"
 
 
-def test_rows_alone_come_out_only_behind_the_clock_of_both_sides() -> None:
+def test_unmatched_rows_are_emitted_only_behind_the_watermarks_of_both_sides() -> None:
     with InProcess(joined("left_join", numbers)) as driver:
         send(driver, "l", 1, 0)
         send(driver, "l", 2, 1_000)
@@ -95,7 +95,7 @@ def test_rows_alone_come_out_only_behind_the_clock_of_both_sides() -> None:
         assert pairs(driver) == [[1, None]]
 
 
-def test_a_joiner_that_was_traced_gives_what_python_gives() -> None:
+def test_a_joiner_that_was_traced_returns_what_python_returns() -> None:
     with InProcess(joined("outer_join", lambda k, a, b: {"k": k, "sum": a["n"] + b["n"]}, typed=TYPED)) as driver:
         topology = driver._topology
         (step,) = [step for step in description_of(topology)["steps"] if step["name"] == "j"]

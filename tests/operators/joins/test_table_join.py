@@ -170,7 +170,7 @@ def test_a_table_is_joined_to_tables_only() -> None:
 
 
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_joined_window_is_dropped_when_both_clocks_have_passed_it(batch_records: int | None) -> None:
+def test_a_joined_window_is_dropped_when_both_watermarks_have_passed_it(batch_records: int | None) -> None:
     builder = StreamsBuilder("q")
     left = builder.stream("l").group_by_key().windowed_by(tumbling_ms(10, 0, 10)).count(name="left")
     right = builder.stream("r").group_by_key().windowed_by(tumbling_ms(10, 0, 50)).count(name="right")

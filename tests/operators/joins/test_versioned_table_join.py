@@ -34,7 +34,7 @@ def test_the_version_of_an_instant_is_the_last_one_before_it() -> None:
     assert [value_at(row, at) for at in (9, 10, 29, 30, 99)] == [None, "v10", "v20", "v30", "v30"]
 
 
-def test_only_versions_stay_that_somebody_can_still_ask_for() -> None:
+def test_only_versions_that_can_still_be_read_are_kept() -> None:
     row = versions(10, 20, 30)
     assert still_needed(row, 9) == row
     assert still_needed(row, 25) == row[1:]

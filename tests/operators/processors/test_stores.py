@@ -95,7 +95,7 @@ def test_a_map_is_a_dict() -> None:
     assert store.close() is None
 
 
-def test_a_window_gives_what_lies_between_two_instants() -> None:
+def test_a_window_returns_what_lies_between_two_instants() -> None:
     store = opened(window_store("1 s"))
     for at, value in ((30, "c"), (10, "a"), (20, "b"), (20, "b2")):
         store.put(at, value)

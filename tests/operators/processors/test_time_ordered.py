@@ -133,7 +133,7 @@ def test_a_grace_cannot_be_negative() -> None:
         StreamsBuilder("q").stream("in").ordered(-1)
 
 
-def test_steps_behind_it_have_a_clock_that_is_held_back() -> None:
+def test_later_steps_have_a_watermark_that_is_held_back() -> None:
     builder = StreamsBuilder("q")
     source = builder.stream("in")
     twice = source.ordered("10 ms", name="a").ordered("5 ms", name="b")

@@ -209,7 +209,7 @@ def test_headers_are_kept_and_unchanged_values_are_written_as_read() -> None:
         assert (row.key, row.value, row.timestamp_ms, row.headers) == ("k", {"x": "1"}, 5, (("trace", b"7"),))
 
 
-def test_columns_of_arrow_and_of_python_give_the_same(tmp_path: Any) -> None:
+def test_columns_of_arrow_and_of_python_return_the_same(tmp_path: Any) -> None:
     for value in ("n bigint", None):
         builder = StreamsBuilder("q")
         stream = builder.stream("a", value=value).filter(lambda v: v["n"] % 2 == 1)

@@ -55,7 +55,7 @@ def test_a_row_that_changes_its_group_leaves_the_old_one(batch_records: int | No
         assert last == {"Riga": None, "Oslo": 1}
 
 
-def test_a_pair_gives_group_and_value() -> None:
+def test_a_pair_returns_group_and_value() -> None:
     def program(builder: StreamsBuilder) -> None:
         table = builder.table("people", value=TYPED)
         table.group_by(lambda k, v: (v["city"], v["age"] * 2), pairs=True).sum(name="traced")

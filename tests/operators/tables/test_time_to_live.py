@@ -23,7 +23,7 @@ def carts(**options: Any) -> StreamsBuilder:
 
 @pytest.mark.parametrize("value", [int, None], ids=["typed", "dynamic"])
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_row_is_deleted_when_the_clock_has_passed_its_last_change(value: Any, batch_records: int | None) -> None:
+def test_a_row_is_deleted_when_the_watermark_has_passed_its_last_change(value: Any, batch_records: int | None) -> None:
     with InProcess(carts(value=value)) as driver:
         for key, at in (("a", 1), ("b", 5), ("a", 8), ("c", 15)):
             driver.send("carts", at, key, timestamp=at)
@@ -151,7 +151,7 @@ def test_nothing_is_left_behind_of_what_is_over() -> None:
         assert [key[-4:] for key in found] == [b"last", b"last"]
 
 
-def test_a_ttl_may_be_changed_but_not_begun() -> None:
+def test_a_ttl_may_be_changed_but_not_added() -> None:
     with InProcess(carts()) as driver:
         driver.send("carts", 1, "a", timestamp=1)
         driver.run()

@@ -32,7 +32,7 @@ def send(driver: InProcess, *rows: tuple[int, Any], key: str = "k") -> None:
 
 @pytest.mark.parametrize("value", [int, None], ids=["typed", "dynamic"])
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_versions_that_come_out_of_order_land_in_their_place(value: Any, batch_records: int | None) -> None:
+def test_versions_that_arrive_out_of_order_are_stored_in_order(value: Any, batch_records: int | None) -> None:
     with InProcess(prices(value=value)) as driver:
         send(driver, (10, 1), (50, 5), (30, 3), (40, None), (20, 2))
         driver.run(batch_records)

@@ -58,7 +58,7 @@ def test_records_are_folded_by_event_time_whatever_the_order_they_come_in(batch_
         assert rows(driver) == [(100, 108, ["a", "b", "b2", "c"])]
 
 
-def test_records_of_one_instant_are_folded_by_their_place() -> None:
+def test_records_of_one_instant_are_folded_by_their_position() -> None:
     with windows(session(10), partitions={"t": 2}) as driver:
         send(driver, (100, "second"), partition=1)
         driver.run()

@@ -44,7 +44,9 @@ def test_records_fall_into_their_windows_and_late_ones_are_set_aside(kind: str, 
 
 @pytest.mark.parametrize("kind", ["count", "collect_list"])
 @pytest.mark.parametrize("batch_records", [None, 1])
-def test_a_window_is_dropped_when_the_clock_reaches_its_end_and_retention(kind: str, batch_records: int | None) -> None:
+def test_a_window_is_dropped_when_the_watermark_reaches_its_end_and_retention(
+    kind: str, batch_records: int | None
+) -> None:
     with windows(10, 0, 20, kind) as driver:
         send(driver, 5, 12, 29)
         driver.run(batch_records)
@@ -76,7 +78,7 @@ def test_a_dropped_window_is_not_a_change_of_its_result() -> None:
         assert [(row.key["start"], row.value) for row in driver.read("out")] == [(0, 1), (100, 1)]
 
 
-def test_the_slowest_partition_holds_the_clock() -> None:
+def test_the_slowest_partition_holds_back_the_watermark() -> None:
     with windows(10, 0, 20, partitions={"t": 2}) as driver:
         send(driver, 5, partition=0)
         send(driver, 500, partition=1)
@@ -87,7 +89,7 @@ def test_the_slowest_partition_holds_the_clock() -> None:
         assert starts(driver) == [400, 500]
 
 
-def test_a_partition_that_never_had_a_record_does_not_hold_the_clock_at_the_end() -> None:
+def test_a_partition_that_never_had_a_record_does_not_hold_back_the_watermark_at_the_end() -> None:
     with windows(10, 0, 20, partitions={"t": 3}) as driver:
         send(driver, 5, 500, partition=0)
         driver.run()

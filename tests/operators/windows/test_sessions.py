@@ -76,7 +76,7 @@ def test_a_record_between_two_sessions_joins_them(batch_records: int | None) -> 
         assert changes(driver)[2:] == [(100, 100, None), (115, 115, None), (100, 115, 3)]
 
 
-def test_the_rows_that_are_gone_tell_what_they_were() -> None:
+def test_deleted_rows_contain_their_old_values() -> None:
     with sessions(10, lambda grouped: grouped.count(name="w").filter(lambda v: v > 1, name="long")) as driver:
         send(driver, 100, 105, 108)
         driver.run(1)
@@ -154,7 +154,7 @@ def test_a_derived_table_loses_the_rows_that_are_dropped() -> None:
         assert driver.table("minus").all() == {WindowedKey("k", 5_000, 5_000): -1}
 
 
-def test_the_slowest_partition_holds_the_clock() -> None:
+def test_the_slowest_partition_holds_back_the_watermark() -> None:
     with sessions(10, retention=0, partitions={"t": 2}) as driver:
         send(driver, 100, key="a", partition=0)
         send(driver, 900, key="b", partition=1)

@@ -60,7 +60,7 @@ def test_what_has_the_time_of_the_closing_record_belongs_to_its_session() -> Non
     assert frames(Session(5), events) == [(0, 1, [0, 1, 1, 1]), (2, 2, [2])]
 
 
-def test_a_sliding_window_ends_at_each_record_and_one_begins_right_after_it() -> None:
+def test_a_sliding_window_ends_at_each_record_and_one_starts_right_after_it() -> None:
     events = [event(time) for time in (10, 13)]
     assert frames(Sliding(5), events) == [(5, 10, [10]), (8, 13, [10, 13]), (11, 16, [13])]
 

@@ -16,7 +16,7 @@ instants = st.integers(-(1 << 62), 1 << 62)
 
 
 @pytest.mark.parametrize(("at", "start"), [(0, 0), (9, 0), (10, 10), (-1, -10), (-10, -10), (-11, -20)])
-def test_a_window_begins_at_a_multiple_of_its_size(at: int, start: int) -> None:
+def test_a_window_starts_at_a_multiple_of_its_size(at: int, start: int) -> None:
     chunk = chunk_of(["k"], [1], [at])
     chunk.stream_time = np.array([-100], np.int64)
     spans = spans_of(tumbling_ms(10, 0, 0), chunk)

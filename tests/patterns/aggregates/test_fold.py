@@ -57,7 +57,7 @@ def program(cls: Any = OrderAggregate, **options: Any) -> potok.StreamsBuilder:
 
 
 @pytest.mark.parametrize("batch_records", [1, 2, None])
-def test_the_class_of_the_seeds_runs_as_it_stands(batch_records: int | None) -> None:
+def test_the_class_of_the_seeds_runs_unchanged(batch_records: int | None) -> None:
     with TestDriver(program()) as driver:
         for event in (CREATED, PAID, SHIPPED):
             driver.send("order-events", event, "o1")

@@ -141,7 +141,7 @@ def test_a_match_that_was_found_is_not_a_timeout() -> None:
     assert (found.matches, found.timeouts) == (["a1 b2"], [])
 
 
-def test_after_a_match_the_next_one_begins_where_the_option_says() -> None:
+def test_after_a_match_the_next_one_starts_where_the_option_says() -> None:
     pattern, text = b.one_or_more().consecutive().next(c), "b b b c"
     every = ["b1 b2 b3 c4", "b2 b3 c4", "b3 c4"]
     assert matches(pattern, text) == every

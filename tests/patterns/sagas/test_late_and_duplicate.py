@@ -78,7 +78,7 @@ def test_stragglers_of_an_ended_instance_are_recognised_as_long_as_it_is_kept() 
         assert 'for an instance that does not exist in saga "checkout"' in letter.error
 
 
-def test_an_answer_to_a_step_that_has_not_begun_is_a_dead_letter() -> None:
+def test_an_answer_to_a_step_that_has_not_started_is_a_dead_letter() -> None:
     given(Checkout, ORDER).when(checkout.InventoryReserved("o1")).then(sent=[], state="running", dead_letters=1)
 
 

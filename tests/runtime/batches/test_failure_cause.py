@@ -99,7 +99,7 @@ def test_a_lost_jvm_is_reported_whichever_call_noticed_it(gone: Exception) -> No
     assert cause_of(wrapped) == JVM_GONE
 
 
-def test_a_connection_of_somebody_else_is_not_the_jvm() -> None:
+def test_a_connection_of_another_process_is_not_the_jvm() -> None:
     assert cause_of(refused_in("http.client")) == "nobody listens"
 
 

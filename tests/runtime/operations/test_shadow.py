@@ -130,7 +130,7 @@ def test_a_shadow_that_died_with_its_output_out_is_promoted_all_the_same(numbers
     assert numbers.out("shadow-") == [100, 200]
 
 
-def test_partitions_that_were_added_since_the_query_stopped_are_no_obstacle(numbers) -> None:
+def test_partitions_that_were_added_since_the_query_stopped_are_read(numbers) -> None:
     numbers.send(1, 2)
     numbers.run(numbers.program(1))
     admin = AdminClient({"bootstrap.servers": numbers.broker.options.bootstrap})

@@ -87,7 +87,7 @@ def test_pending_reports_are_logged_at_the_end(reporter: DeadLetterReporter, cap
     assert "1 more record set aside" in rest
 
 
-def test_late_records_are_a_warning_and_windows_have_no_place(
+def test_late_records_are_a_warning_and_windows_have_no_position(
     reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture
 ) -> None:
     reporter.report({("bank", "late"): counter(1, "late by 3 s", topic="")})

@@ -113,7 +113,7 @@ def test_restarts_do_not_make_batches_smaller(fixed_ms: float) -> None:
     assert min(rates[5:]) >= 0.7 * backlog.best_rate
 
 
-def test_remembered_batches_of_the_same_size_are_no_division_by_zero() -> None:
+def test_remembered_batches_of_the_same_size_cause_no_division_by_zero() -> None:
     pace = Pace(TARGET_MS, 20_000)
     for records in (20_000, 14_000, 16_000, 20_000, 20_000, 20_000):
         assert LEAST <= pace.learn(records, 1_500) <= 20_000

@@ -79,7 +79,7 @@ def test_a_run_to_the_end_reads_what_came_of_its_records_in_topics_of_its_own(br
     assert found.next().topics == {**target, "own": {0: 2}}
 
 
-def test_windows_that_are_over_bring_a_tick(broker: EmbeddedBroker) -> None:
+def test_windows_that_have_ended_cause_an_empty_batch(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     committed(broker, offsets=READ, stream_times={"t": {0: 100, 1: 60}}, next_ends={"w": 50})
     assert planner(broker).next() == Offsets(READ.topics, empty_batches=1)
@@ -118,7 +118,7 @@ def test_no_partition_is_marked_idle_without_need(broker: EmbeddedBroker) -> Non
     assert planner(broker, idle_after_ms=0).next() == READ
 
 
-def test_a_partition_that_returns_holds_the_clock_again(broker: EmbeddedBroker) -> None:
+def test_a_partition_that_returns_holds_back_the_watermark_again(broker: EmbeddedBroker) -> None:
     append(broker, 3)
     append(broker, 1, partition=1)
     committed(broker, offsets=Offsets(READ.topics, 1, frozenset({("t", 0), ("t", 1)})), **OPEN)

@@ -29,7 +29,7 @@ def total(group: ByHand, name: str = "one") -> int:
     return sum(group.counts(name).values())
 
 
-def test_after_a_crash_a_sink_gets_the_batch_that_was_begun(tmp_path: Path) -> None:
+def test_after_a_crash_a_sink_gets_the_pending_batch(tmp_path: Path) -> None:
     first, batches = ByHand(tmp_path), list[int]()
     first.add(calling("one", batches))
     send(first.broker, 10)
@@ -106,7 +106,7 @@ def test_cells_of_a_batch_that_failed_do_not_count_after_its_query_was_stopped(
     assert total(shared) == 10
 
 
-def test_a_query_that_was_reset_forgets_the_batch_that_was_begun(tmp_path: Path) -> None:
+def test_a_query_that_was_reset_forgets_the_pending_batch(tmp_path: Path) -> None:
     first = ByHand(tmp_path)
     send(first.broker, 10)
     first.add(calling("one", []))

@@ -53,7 +53,7 @@ def failing(name: str, broken: list[str]) -> StreamsBuilder:
     return builder
 
 
-def test_a_member_whose_sink_raises_is_set_aside_and_the_others_lose_nothing(shared: ByHand) -> None:
+def test_a_query_whose_sink_raises_fails_and_the_others_lose_nothing(shared: ByHand) -> None:
     broken = ["the door is shut"]
     shared.add(counting("sound"))
     shared.add(failing("broken", broken))
@@ -111,7 +111,7 @@ def test_an_unexpected_task_error_is_reported_by_its_query_alone(
     assert sum(shared.counts("broken").values()) == 10
 
 
-def test_a_worker_that_dies_costs_only_the_member_that_kills_it(shared: ByHand) -> None:
+def test_a_worker_that_dies_costs_only_the_query_that_kills_it(shared: ByHand) -> None:
     for name in ("one", "deadly", "two"):
         shared.add(counting(name))
     shared.executor.dies_with = {"deadly"}
@@ -136,7 +136,7 @@ def test_a_sum_that_overflows_is_tried_again_record_by_record_in_the_same_batch(
     assert shared.counts("counted") == {"u0": 2}
 
 
-def test_a_ledger_that_somebody_else_changed_stops_its_member_and_not_the_commit_of_the_others(shared: ByHand) -> None:
+def test_a_ledger_that_another_process_changed_stops_its_query_and_not_the_commit_of_the_others(shared: ByHand) -> None:
     shared.add(counting("one"))
     shared.add(counting("stolen"))
     send(shared.broker, 10)
@@ -167,7 +167,7 @@ def exceed(shared: ByHand) -> None:
 
 
 @pytest.mark.parametrize("again", [overflow, exceed])
-def test_a_member_that_was_taken_over_before_its_next_attempt_stops_alone(
+def test_a_query_that_was_taken_over_before_its_next_attempt_stops_alone(
     shared: ByHand, again: Callable[[ByHand], None]
 ) -> None:
     shared.add(counting("one"))
@@ -185,7 +185,7 @@ def test_a_member_that_was_taken_over_before_its_next_attempt_stops_alone(
 
 
 @pytest.mark.parametrize("again", [overflow, exceed])
-def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
+def test_a_query_whose_ledger_is_away_before_its_next_attempt_waits_alone(
     shared: ByHand, again: Callable[[ByHand], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shared.add(counting("one"))
@@ -211,7 +211,7 @@ def test_a_member_whose_ledger_is_away_before_its_next_attempt_waits_alone(
     assert shared.tables("far")["totals"].all() in ({"u0": 2**62}, {f"u{n}": 40 for n in range(5)})
 
 
-def test_a_topic_that_is_deleted_under_a_member_stops_that_one(shared: ByHand) -> None:
+def test_a_topic_that_is_deleted_under_a_query_stops_that_one(shared: ByHand) -> None:
     send(shared.broker, 10, "gone")
     send(shared.broker, 10)
     shared.add(counting("lost", "gone"))

@@ -46,7 +46,7 @@ def latest(broker: Broker, topic: str) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("spark")
-def test_members_write_in_transactions_of_their_own_whatever_reads_their_records(broker: Broker) -> None:
+def test_queries_write_in_transactions_of_their_own_whatever_reads_their_records(broker: Broker) -> None:
     broker.create_topic(TOPIC, 3)
     records = [LogRecord(b"%d" % number, b'{"user": "u%d"}' % (number % 7), 1_000) for number in range(700)]
     broker.append(TOPIC, records)

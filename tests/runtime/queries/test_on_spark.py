@@ -54,7 +54,7 @@ def test_queries_can_be_added_and_removed_while_the_group_runs(spark: Any, tmp_p
 
 
 @pytest.mark.usefixtures("spark")
-def test_a_member_waits_for_its_sink_and_the_planner_lets_it_try_again(tmp_path: Path) -> None:
+def test_a_query_waits_for_its_sink_and_the_planner_lets_it_try_again(tmp_path: Path) -> None:
     broker = EmbeddedBroker.shared(tmp_path)
     builder = StreamsBuilder("waiting")
     orders = builder.stream("orders", value="user string, amount bigint")
@@ -90,7 +90,7 @@ def deadly(name: str) -> StreamsBuilder:
     return builder
 
 
-def test_a_worker_that_is_killed_sets_its_member_aside_and_the_others_lose_nothing(spark: Any, tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_fails_its_query_and_the_others_lose_nothing(spark: Any, tmp_path: Path) -> None:
     broker = EmbeddedBroker.shared(tmp_path)
     with shared_at(tmp_path) as shared:
         shared.add(counting("sound"))
@@ -106,7 +106,7 @@ def test_a_worker_that_is_killed_sets_its_member_aside_and_the_others_lose_nothi
         assert shared.is_active
 
 
-def test_readers_see_the_tables_of_all_members_at_one_batch(spark: Any, tmp_path: Path) -> None:
+def test_readers_see_the_tables_of_all_queries_at_one_batch(spark: Any, tmp_path: Path) -> None:
     broker = EmbeddedBroker.shared(tmp_path)
     send(broker, 200)
     seen: set[int] = set()

@@ -21,7 +21,7 @@ from potok.testing.outputs import read_outputs
 from runtime.queries.by_hand import ByHand, Rows, counting, read_counts, send
 
 
-def test_all_members_take_part_in_one_job_and_each_has_its_own_tables(shared: ByHand) -> None:
+def test_all_queries_take_part_in_one_job_and_each_has_its_own_tables(shared: ByHand) -> None:
     send(shared.broker, 100)
     for name in ("one", "two", "three"):
         shared.add(counting(name))
@@ -32,7 +32,7 @@ def test_all_members_take_part_in_one_job_and_each_has_its_own_tables(shared: By
         assert shared.statuses()[name].lag == 0
 
 
-def test_a_new_member_starts_at_the_first_record_and_the_others_continue(shared: ByHand) -> None:
+def test_a_new_query_starts_at_the_first_record_and_the_others_continue(shared: ByHand) -> None:
     send(shared.broker, 50)
     shared.add(counting("one"))
     shared.settle()
@@ -43,7 +43,7 @@ def test_a_new_member_starts_at_the_first_record_and_the_others_continue(shared:
     assert (shared.batch_of("one"), shared.batch_of("late")) == (2, 1)
 
 
-def test_a_member_that_begins_with_the_latest_records_reads_its_tables_from_the_beginning(shared: ByHand) -> None:
+def test_a_query_that_starts_with_the_latest_records_reads_its_tables_from_the_beginning(shared: ByHand) -> None:
     send(shared.broker, 50)
     send(shared.broker, 10, "users")
     builder = StreamsBuilder("joined")
@@ -58,7 +58,7 @@ def test_a_member_that_begins_with_the_latest_records_reads_its_tables_from_the_
     assert len(read_outputs(shared.broker, "joined-out")) == 10
 
 
-def test_what_one_member_writes_another_reads_in_the_next_batch(shared: ByHand) -> None:
+def test_what_one_query_writes_another_reads_in_the_next_batch(shared: ByHand) -> None:
     builder = StreamsBuilder("large")
     builder.stream("orders", value="user string, amount bigint").filter(lambda v: v["amount"] > 5).to("large")
     send(shared.broker, 10, amount=9)
@@ -68,7 +68,7 @@ def test_what_one_member_writes_another_reads_in_the_next_batch(shared: ByHand) 
     assert sum(shared.counts("counted").values()) == 10
 
 
-def test_tables_of_several_members_are_read_at_one_batch(shared: ByHand) -> None:
+def test_tables_of_several_queries_are_read_at_one_batch(shared: ByHand) -> None:
     """A batch is committed while the first table is being read, and yet the second shows the batch before."""
     for name in ("one", "two"):
         shared.add(counting(name))
@@ -108,7 +108,7 @@ def test_a_removed_query_releases_its_lock_and_resumes_where_it_was(shared: ByHa
     assert sum(shared.counts("one").values()) == 20
 
 
-def test_a_member_holds_the_lock_of_its_query(shared: ByHand) -> None:
+def test_a_query_of_a_group_holds_its_lock(shared: ByHand) -> None:
     shared.add(counting("one"))
     with pytest.raises(QueryAlreadyRuns, match='"one" is already running'):
         QueryLock(shared.broker.directory / "queries" / "one", "one")
@@ -121,7 +121,7 @@ def test_a_second_shared_query_of_that_name_is_refused(shared: ByHand) -> None:
         ByHand(shared.broker.directory)
 
 
-def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_paused_query_reads_nothing_until_it_is_resumed(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("potok.runtime.queries.group_query.RATE_OVER_S", 1e9)
     shared.add(counting("one"))
     shared.add(counting("two"))
@@ -140,7 +140,7 @@ def test_a_member_that_rests_reads_nothing_until_it_is_resumed(shared: ByHand, m
     assert shared.statuses()["one"].records_per_second == 10 / 1e9
 
 
-def test_a_batch_that_was_begun_before_its_query_rested_is_done_afterwards_to_the_same_end(shared: ByHand) -> None:
+def test_a_batch_that_was_started_before_its_query_was_paused_is_repeated_to_the_same_end(shared: ByHand) -> None:
     shared.add(counting("one"))
     send(shared.broker, 10)
     assert shared.plan()
@@ -183,7 +183,7 @@ def test_a_wait_names_those_who_are_behind(shared: ByHand) -> None:
         shared.wait_caught_up(0, ["nobody"])
 
 
-def test_members_are_closed_in_order_when_the_shared_query_stops(tmp_path: Path) -> None:
+def test_queries_are_closed_in_order_when_their_group_stops(tmp_path: Path) -> None:
     shared = ByHand(tmp_path)
     shared.add(counting("one"))
     shared.stop()
@@ -211,7 +211,7 @@ def test_a_loop_error_is_reported_by_every_query_and_all_locks_are_released(tmp_
     again.stop()
 
 
-def test_a_member_may_rest_from_the_beginning(shared: ByHand) -> None:
+def test_a_query_may_be_paused_from_the_start(shared: ByHand) -> None:
     send(shared.broker, 10)
     shared.add(counting("one"), paused=True)
     assert shared.settle() == 0
@@ -220,7 +220,7 @@ def test_a_member_may_rest_from_the_beginning(shared: ByHand) -> None:
     assert sum(shared.counts("one").values()) == 10
 
 
-def test_members_whose_end_cannot_be_written_down_keep_no_locks(
+def test_queries_whose_end_cannot_be_written_down_keep_no_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = ByHand(tmp_path)

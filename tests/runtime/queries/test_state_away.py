@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(240)
 
 
 @pytest.mark.parametrize("place", [durable_redis, postgres_server])
-def test_members_wait_for_the_server_of_their_state_and_continue(
+def test_queries_wait_for_the_server_of_their_state_and_continue(
     tmp_path: Path, place: Callable[[], AbstractContextManager[Server]]
 ) -> None:
     names = ["one", "two"]
@@ -45,7 +45,7 @@ def test_members_wait_for_the_server_of_their_state_and_continue(
 
 
 @pytest.mark.parametrize("place", [durable_redis, postgres_server])
-def test_a_member_that_does_not_need_the_server_continues(
+def test_a_query_that_does_not_need_the_server_continues(
     tmp_path: Path, place: Callable[[], AbstractContextManager[Server]]
 ) -> None:
     with place() as server:

@@ -82,7 +82,7 @@ def progress_of(shared: ByHand, name: str) -> Progress:
     return found
 
 
-def test_a_member_waits_for_its_sink_and_does_its_share_again_while_the_others_advance(
+def test_a_query_waits_for_its_sink_and_repeats_its_batch_while_the_others_advance(
     waiting: ByHand, clock: Clock
 ) -> None:
     door = Door(shut_for=3)
@@ -107,7 +107,7 @@ def test_a_member_waits_for_its_sink_and_does_its_share_again_while_the_others_a
     assert (told.state, told.error, told.total_in) == ("running", "", 30)
 
 
-def test_a_member_is_set_aside_when_the_time_to_wait_is_over_and_loses_nothing(waiting: ByHand, clock: Clock) -> None:
+def test_a_query_fails_when_its_retries_are_exhausted_and_loses_nothing(waiting: ByHand, clock: Clock) -> None:
     door = Door(shut_for=1_000)
     waiting.add(behind(door))
     send(waiting.broker, 10)
@@ -141,7 +141,7 @@ def test_backoff_restarts_with_each_outage(waiting: ByHand, clock: Clock) -> Non
     assert waiting.statuses()["waiting"].state is QueryState.RUNNING
 
 
-def test_a_member_waits_for_the_server_of_its_state(
+def test_a_query_waits_for_the_server_of_its_state(
     waiting: ByHand, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from potok.runtime.batches.stage import Stage
@@ -219,7 +219,7 @@ def test_a_topic_that_cannot_be_planned_is_waited_for_and_needs_no_new_records(
     assert progress_of(waiting, "far").state == "running"
 
 
-def test_members_are_shown_as_waiting_while_the_log_does_not_answer_whatever_their_batch_is_in(
+def test_queries_are_shown_as_waiting_while_the_log_does_not_answer_whatever_their_batch_is_in(
     waiting: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting.add(counting("one"))
@@ -242,7 +242,7 @@ def test_members_are_shown_as_waiting_while_the_log_does_not_answer_whatever_the
     assert (found.state, found.lag, found.error) == (QueryState.RUNNING, 10, "")
 
 
-def test_a_member_that_waits_can_be_paused_and_tries_at_once_when_it_is_resumed(waiting: ByHand) -> None:
+def test_a_query_that_waits_can_be_paused_and_tries_at_once_when_it_is_resumed(waiting: ByHand) -> None:
     door = Door(shut_for=1)
     waiting.add(behind(door))
     send(waiting.broker, 10)
@@ -256,7 +256,7 @@ def test_a_member_that_waits_can_be_paused_and_tries_at_once_when_it_is_resumed(
     assert door.taken == [10]
 
 
-def test_a_member_that_waits_can_be_removed_and_its_share_is_done_when_it_is_back(waiting: ByHand) -> None:
+def test_a_query_that_waits_can_be_removed_and_its_batch_is_repeated_when_it_is_back(waiting: ByHand) -> None:
     door = Door(shut_for=1)
     waiting.add(behind(door))
     send(waiting.broker, 10)
@@ -268,7 +268,7 @@ def test_a_member_that_waits_can_be_removed_and_its_share_is_done_when_it_is_bac
     assert door.taken == [10, 10]
 
 
-def test_all_members_wait_where_nothing_can_be_published(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_queries_wait_where_nothing_can_be_published(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.0)
     shared.add(counting("one"))
     shared.add(counting("two"))
@@ -291,7 +291,7 @@ def test_all_members_wait_where_nothing_can_be_published(shared: ByHand, monkeyp
         assert progress_of(shared, name).total_in == 10
 
 
-def test_a_passing_error_after_the_commit_does_not_make_a_member_wait(
+def test_a_passing_error_after_the_commit_does_not_make_a_query_wait(
     waiting: ByHand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waiting.add(counting("one"))
@@ -306,9 +306,7 @@ def test_a_passing_error_after_the_commit_does_not_make_a_member_wait(
     assert sum(waiting.counts("one").values()) == 10
 
 
-def test_an_error_that_will_not_pass_sets_a_member_aside_at_once_also_while_it_waits(
-    waiting: ByHand, clock: Clock
-) -> None:
+def test_a_permanent_error_fails_a_query_immediately_also_while_it_waits(waiting: ByHand, clock: Clock) -> None:
     door = Door(shut_for=1, then=ValueError("there is no door"))
     waiting.add(behind(door))
     send(waiting.broker, 10)
@@ -321,7 +319,7 @@ def test_an_error_that_will_not_pass_sets_a_member_aside_at_once_also_while_it_w
     assert "there is no door" in found.error
 
 
-def test_a_member_that_was_taken_over_does_not_wait_and_leaves_what_the_other_process_has_staged(
+def test_a_query_that_was_taken_over_does_not_wait_and_leaves_what_the_other_process_has_staged(
     waiting: ByHand,
 ) -> None:
     door = Door(shut_for=1)

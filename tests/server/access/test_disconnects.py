@@ -107,7 +107,7 @@ def test_a_wait_ends_when_its_client_has_left(narrow: Server, stopped: list[bool
     assert any(stopped)
 
 
-def test_a_request_whose_client_has_left_before_its_turn_is_not_begun(narrow: Server, stopped: list[bool]) -> None:
+def test_a_request_whose_client_has_left_before_its_turn_is_not_started(narrow: Server, stopped: list[bool]) -> None:
     with socket.create_connection(("127.0.0.1", narrow.port), timeout=60) as first:
         body = json.dumps({"sql": LONG}).encode()
         first.sendall(b"POST /sql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)

@@ -33,7 +33,7 @@ def test_a_request_without_a_token_is_unauthorized(header: str | None) -> None:
         Tokens.load(environ={"POTOK_TOKENS": f"admin={SECRET}"}).caller(header)
 
 
-def test_without_any_token_everybody_is_somebody() -> None:
+def test_without_tokens_every_client_is_authorised() -> None:
     assert Tokens.load(environ={}).caller(None) is ANYBODY
 
 

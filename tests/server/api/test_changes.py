@@ -100,7 +100,7 @@ def test_an_id_that_never_was_is_refused(client: httpx.Client, last: str) -> Non
     assert answer.json()["hint"]
 
 
-def test_a_feed_begins_somewhere(client: httpx.Client) -> None:
+def test_a_feed_has_a_start(client: httpx.Client) -> None:
     assert client.get("/streams/orders?from=yesterday").status_code == 400
     assert client.get("/streams/nobody").status_code == 404
     assert client.get("/streams/totals").json()["hint"] == "GET /tables/TOTALS"

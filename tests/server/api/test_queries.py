@@ -7,7 +7,7 @@ from server.conftest import sell
 from statements.playing import Play
 
 
-def test_statements_give_their_results_in_order(client: httpx.Client, shop: Play) -> None:
+def test_statements_return_their_results_in_order(client: httpx.Client, shop: Play) -> None:
     sell(shop, ("o1", "ann", 2.5))
     sql = "CREATE TYPE t AS INT; SELECT user_id, n FROM totals; INSERT INTO orders (id) VALUES ('x');"
     done, rows, inserted = client.post("/sql", json={"sql": sql}).json()["results"]
@@ -55,7 +55,7 @@ def test_the_consequences_of_an_error_are_described(client: httpx.Client) -> Non
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM orders EMIT CHANGES;", "PRINT orders;"])
-def test_what_never_ends_is_sent_elsewhere(client: httpx.Client, sql: str) -> None:
+def test_a_query_without_an_end_is_sent_to_another_route(client: httpx.Client, sql: str) -> None:
     answer = client.post("/sql", json={"sql": sql})
     assert answer.status_code == 400
     assert "/query-stream" in answer.json()["hint"]

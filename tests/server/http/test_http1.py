@@ -155,7 +155,7 @@ def test_answers_leave_in_the_order_of_the_requests_and_none_behind_the_last_one
     assert wire.closed
 
 
-def test_bytes_that_are_no_request_do_not_break_into_an_answer() -> None:
+def test_bytes_that_are_not_a_request_do_not_interrupt_a_response() -> None:
     async def answer(send: Any, wire: Wire) -> None:
         assert wire.closed
         await send(start())

@@ -214,7 +214,7 @@ def test_an_unread_request_body_is_not_waited_for(shop: Play) -> None:
         assert client.get("/info").status == 200
 
 
-def test_bytes_that_are_no_frames_end_their_connection(server: Server) -> None:
+def test_bytes_that_are_not_frames_end_their_connection(server: Server) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
         caller.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 100)
         while caller.recv(65_536):

@@ -21,7 +21,7 @@ def query(client: httpx.Client, sql: str, accept: str = "", **more: Any) -> http
     return client.post("/query-stream", json={"sql": sql, **more}, headers=headers)
 
 
-def test_a_pull_query_gives_a_header_and_a_line_for_each_row(client: httpx.Client, shop: Play) -> None:
+def test_a_pull_query_returns_a_header_and_a_line_for_each_row(client: httpx.Client, shop: Play) -> None:
     sell(shop, ("o1", "ann", 2.5), ("o2", "ann", 1.0), ("o3", "bob", 4.0))
     answer = query(client, "SELECT * FROM totals;")
     assert answer.headers["content-type"] == "application/vnd.ksqlapi.delimited.v1"
@@ -177,7 +177,7 @@ def test_more_push_queries_than_allowed_are_refused(narrow: httpx.Client) -> Non
     _until(lambda: query(narrow, f"{PUSH} LIMIT 1;", properties={"auto.offset.reset": "x"}).status_code == 400)
 
 
-def test_a_query_that_could_not_begin_leaves_its_place_to_others(narrow: httpx.Client, shop: Play) -> None:
+def test_a_query_that_could_not_start_frees_its_slot(narrow: httpx.Client, shop: Play) -> None:
     sell(shop, ("o1", "ann", 1.0))
     for _ in range(3):
         assert query(narrow, "SELECT nothing FROM orders EMIT CHANGES;").status_code == 400

@@ -60,7 +60,7 @@ def test_each_record_is_posted_as_json_with_the_given_headers_and_a_key_of_its_o
     assert [key.rpartition("/")[0] for key in keys] == [f"q/orders.sink/7/{n}" for n in range(3)]
 
 
-def test_a_batch_that_comes_again_has_the_same_keys_so_that_a_server_can_tell(site: Site) -> None:
+def test_a_repeated_batch_has_the_same_keys_so_that_a_server_can_recognise_it(site: Site) -> None:
     for epoch in (1, 2):
         post(target(site.url, concurrency=3), numbered(20), batch=Batch(epoch, 7))
     assert len(site.requests) == 40
@@ -181,7 +181,7 @@ def test_a_server_that_is_away_for_longer_may_be_tried_again_with_its_batch(
     assert len(site.by_key) == 1
 
 
-def test_who_says_when_to_give_up_is_believed(site: Site) -> None:
+def test_a_request_can_set_its_own_timeout(site: Site) -> None:
     site.answer = lambda body, tries: 503
     with pytest.raises(DeliveryFailed) as raised:
         post(target(site.url, give_up_after_ms=1), numbered(1))

@@ -109,7 +109,7 @@ def test_an_earlier_start_cannot_overwrite_what_a_later_one_has_written(
     assert search.documents == {"a": order("later")}
 
 
-def test_each_start_gives_later_versions_even_if_the_query_was_started_over(search: Search) -> None:
+def test_each_start_returns_later_versions_even_if_the_query_was_started_over(search: Search) -> None:
     search.put(search.open(epoch=9), [("a", order("before"))], Batch(9, 1))
     search.put(search.open(epoch=1), [("a", order("after"))], Batch(1, 1))
     assert search.documents == {"a": order("after")}

@@ -62,7 +62,7 @@ def test_what_is_pushed_lands_in_its_order(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_subscriber_receives_what_begins_as_it_asked_and_counts_what_is_missing(tmp_path: Path, kind: str) -> None:
+def test_a_subscriber_receives_what_starts_as_it_asked_and_counts_what_is_missing(tmp_path: Path, kind: str) -> None:
     numbers = [1, 2, 3, 7, 8, 10, 1, 2]
     with (
         receiving(

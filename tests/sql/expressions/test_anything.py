@@ -90,7 +90,7 @@ def outcome(sql: str) -> SqlError | tuple[Typed, pa.Array, Context]:
 
 @settings(max_examples=300)
 @given(random=st.randoms(use_true_random=True), depth=st.integers(1, 3))
-def test_every_expression_is_refused_with_a_place_or_computed(random: Random, depth: int) -> None:
+def test_every_expression_is_refused_with_a_position_or_computed(random: Random, depth: int) -> None:
     sql = written(random, depth)
     note(sql)
     found = outcome(sql)

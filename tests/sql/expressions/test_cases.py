@@ -13,5 +13,5 @@ FILES = sorted((Path(__file__).parent / "cases").glob("*.toml"))
 
 
 @pytest.mark.parametrize("case", cases_in(*FILES))
-def test_an_expression_gives_what_its_case_says(case: dict[str, Any]) -> None:
+def test_an_expression_returns_what_its_case_says(case: dict[str, Any]) -> None:
     run_case(case)

@@ -124,7 +124,7 @@ def test_an_expression_prints_as_sql_that_means_the_same(sql: str) -> None:
 
 
 @pytest.mark.parametrize("sql", EXPRESSIONS)
-def test_no_rows_give_no_values(sql: str) -> None:
+def test_no_rows_return_no_values(sql: str) -> None:
     expression = check(parse_expression(sql), Columns(TYPES))
     found = compute(expression, columns_of([]), 0, Context())
     assert len(found) == 0

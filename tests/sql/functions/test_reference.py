@@ -49,7 +49,7 @@ def test_a_function_says_what_it_does_and_how_it_is_called(function: Any) -> Non
 
 
 @pytest.mark.parametrize(("call", "given"), examples())
-def test_an_example_gives_what_it_says(call: str, given: str) -> None:
+def test_an_example_returns_what_it_says(call: str, given: str) -> None:
     found = answer(call)
     assert found.failures == {}
     try:

@@ -10,7 +10,7 @@ from potok.sql.functions.result_types import Argument, arguments_of, result_of
 
 
 @pytest.mark.parametrize("name", sorted(all_functions()))
-def test_every_way_to_call_a_function_gives_something(name: str) -> None:
+def test_every_way_to_call_a_function_returns_something(name: str) -> None:
     known = all_functions()[name]
     assert all(result_of(known, overload) for overload in known.overloads)
 
@@ -35,7 +35,7 @@ def test_letters_and_choices_are_those_of_the_signature(name: str, results: list
     assert [result_of(known, overload) for overload in known.overloads] == results
 
 
-def test_a_function_of_the_user_gives_what_its_annotation_says() -> None:
+def test_a_function_of_the_user_returns_what_its_annotation_says() -> None:
     @function(name="result_types_halves")
     def halves(value: float, times: int = 1) -> list[float]:
         return [value / 2] * times

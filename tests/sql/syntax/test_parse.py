@@ -57,7 +57,7 @@ def test_and_binds_tighter_than_or() -> None:
     assert parse_expression("a OR b AND c") == ast.Binary("OR", a, ast.Binary("AND", b, c, at=AT), at=AT)
 
 
-def test_each_part_of_an_expression_has_its_place() -> None:
+def test_each_part_of_an_expression_has_its_location() -> None:
     found = parse_expression("a +\n  f(b, 'x') * 2")
     assert isinstance(found, ast.Binary)
     assert found.at == SourceLocation(1, 1, 3)
@@ -85,7 +85,7 @@ def test_durations_are_milliseconds() -> None:
     assert statement.query.window == ast.WindowClause("HOPPING", 3_600_000, 500, at=AT)
 
 
-def test_an_error_shows_the_line_and_marks_the_part() -> None:
+def test_an_error_shows_the_line_and_underlines_the_part() -> None:
     with pytest.raises(SqlSyntaxError) as caught:
         parse_script("SHOW TABLES;\nSELECT a FORM t;")
     lines = str(caught.value).splitlines()

@@ -22,7 +22,7 @@ def shard(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_snapshot_whose_environment_was_closed_before_it_began_is_gone(shard: Path) -> None:
+def test_a_snapshot_whose_environment_was_closed_before_it_started_is_gone(shard: Path) -> None:
     snapshot = LmdbSnapshot(shard)
     LmdbStore(shard)
     with pytest.raises(SnapshotGone), snapshot:

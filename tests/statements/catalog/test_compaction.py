@@ -73,7 +73,7 @@ def test_what_was_created_and_dropped_is_gone_and_ids_stay(tmp_path: Path) -> No
         assert list(again.catalog_state().queries) == ["CSAS_B_3", "CSAS_C_4"]
 
 
-def test_of_what_was_replaced_the_last_is_left_unless_somebody_read_another(tmp_path: Path) -> None:
+def test_of_replaced_versions_the_last_is_kept_unless_another_was_read(tmp_path: Path) -> None:
     with opened(tmp_path) as database:
         apply(database, A + "CREATE STREAM b AS SELECT id, x AS c0 FROM a;")
         apply(database, "CREATE STREAM reader AS SELECT * FROM b;")

@@ -51,7 +51,7 @@ def test_those_that_have_records_left_are_behind_and_so_are_those_that_read_them
     assert behind(other) == set()
 
 
-def test_one_that_is_still_to_begin_is_behind_and_one_that_rests_is_not(database: Running, other: Running) -> None:
+def test_a_query_that_has_not_started_is_behind_and_a_paused_one_is_not(database: Running, other: Running) -> None:
     query = other.do("CREATE STREAM d AS SELECT * FROM c;").query_id
     assert (behind(other), behind(other, include_stopped=False)) == ({query}, set())
     database.tend()

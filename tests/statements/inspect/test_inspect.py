@@ -78,7 +78,7 @@ def test_topics_of_dead_letters_are_listed_only_with_all(driver: InProcessSql) -
     assert "CSAS_BIG_2-dead-letters" in [row["Kafka Topic"] for row in driver.query("SHOW ALL TOPICS;")]
 
 
-def test_topics_tell_partitions_records_and_who_uses_them(driver: InProcessSql) -> None:
+def test_topics_list_partitions_records_and_queries(driver: InProcessSql) -> None:
     rows = {row["Kafka Topic"]: row for row in driver.query("SHOW TOPICS EXTENDED;")}
     assert (rows["orders"]["Partitions"], rows["orders"]["Records"]) == (2, 2)
     assert rows["orders"]["Last Record"] == "1970-01-01T00:00:02.000+00:00"
@@ -86,7 +86,7 @@ def test_topics_tell_partitions_records_and_who_uses_them(driver: InProcessSql) 
     assert rows["BIG"]["Queries Reading"] == "CTAS_HOURLY_3"
 
 
-def test_queries_tell_how_far_they_are(driver: InProcessSql) -> None:
+def test_queries_report_their_progress(driver: InProcessSql) -> None:
     driver.send("orders", {"user_id": "u1", "amount": 2.0}, "o3", timestamp=3_000)
     rows = {row["Query ID"]: row for row in driver.query("SHOW QUERIES EXTENDED;")}
     assert rows["CSAS_BIG_2"]["Lag"] == 1

@@ -45,7 +45,7 @@ def nested_loops(kind: ast.JoinKind, left: list[Any], right: list[Any]) -> list[
 
 @pytest.mark.parametrize("kind", list(ast.JoinKind))
 @given(left=KEYS, right=KEYS)
-def test_a_join_gives_the_rows_of_nested_loops_in_their_order(
+def test_a_join_returns_the_rows_of_nested_loops_in_their_order(
     kind: ast.JoinKind, left: list[Any], right: list[Any]
 ) -> None:
     assert joined(kind, left, right) == nested_loops(kind, left, right)

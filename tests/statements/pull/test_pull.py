@@ -151,7 +151,7 @@ def test_everything_is_one_group_without_group_by(orders: Play) -> None:
     assert orders.rows("SELECT city, COUNT(*) AS n FROM people WHERE id = 'nobody' GROUP BY city;") == []
 
 
-def test_a_stream_gives_the_records_that_are_there(orders: Play) -> None:
+def test_a_stream_returns_the_records_that_are_there(orders: Play) -> None:
     rows = orders.rows("SELECT id, ROWTIME, ROWOFFSET >= 0 AS placed FROM orders WHERE qty < 2 ORDER BY id;")
     assert rows == [("o00", 0, True), ("o01", 1_000, True)]
     assert len(orders.rows("SELECT * FROM orders LIMIT 5;")) == 5
@@ -218,7 +218,7 @@ def test_a_deleted_row_is_gone(orders: Play) -> None:
     assert orders.rows("SELECT id FROM people WHERE id = 'u1';") == []
 
 
-def test_a_table_whose_query_has_not_begun_is_empty_with_a_warning(play: Play) -> None:
+def test_a_table_whose_query_has_not_started_is_empty_with_a_warning(play: Play) -> None:
     play.do(ORDERS)
     result = play.do("SELECT * FROM totals;")
     assert isinstance(result, Rows)

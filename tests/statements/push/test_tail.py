@@ -26,7 +26,7 @@ def values_of(blocks: list[Block]) -> list[bytes]:
     return [value for block in blocks for value in block.batch.column("value").to_pylist()]
 
 
-def test_a_reader_gets_nothing_that_lies_before_its_place_though_the_tail_is_behind(tmp_path: Path) -> None:
+def test_a_reader_gets_nothing_before_its_position_although_the_tail_is_behind(tmp_path: Path) -> None:
     broker = open_broker(f"file:{tmp_path}")
     broker.create_topic("notes", 1)
     tail = Tail(broker)

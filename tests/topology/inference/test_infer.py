@@ -192,14 +192,14 @@ def test_aggregates_that_commute_never_depend_on_the_order() -> None:
         assert not step_of(table).order_dependent
 
 
-def test_a_field_that_does_not_exist_is_found_with_the_place_of_the_lambda() -> None:
+def test_a_field_that_does_not_exist_is_found_with_the_location_of_the_lambda() -> None:
     with pytest.raises(UnknownField, match='"amuont"') as caught:
         step_of(orders().filter(lambda v: v["amuont"] > 1))
     assert caught.value.at is not None and caught.value.at.file == __file__
     assert "amount" in caught.value.hint
 
 
-def test_a_field_named_by_text_is_found_with_the_place_of_the_call() -> None:
+def test_a_field_named_by_text_is_found_with_the_location_of_the_call() -> None:
     with pytest.raises(UnknownField) as caught:
         step_of(orders().group_by("usr").count())
     assert caught.value.at is not None and caught.value.at.file == __file__
@@ -221,7 +221,7 @@ def test_a_sum_of_text_is_refused_where_it_was_written(kind: str, of: Any) -> No
     assert caught.value.at.file == __file__
 
 
-def test_a_sum_of_whole_values_that_are_no_numbers_is_refused() -> None:
+def test_a_sum_of_values_that_are_not_numbers_is_refused() -> None:
     with pytest.raises(NotNumbers, match="the sum of the values: it is struct"):
         step_of(orders().group_by_key().sum(name="t"))
 

@@ -43,7 +43,7 @@ def test_a_semicolon_in_quotes_does_not_end_it(keys: PipeInput) -> None:
     assert target.asked == ["DEFINE x = 'a;\nb';"]
 
 
-def test_enter_in_the_middle_begins_a_line(keys: PipeInput) -> None:
+def test_enter_in_the_middle_starts_a_line(keys: PipeInput) -> None:
     target, _ = typed(keys, "DROP STREAM a;" + LEFT * 2 + "\r" + "\x05" + "\rexit\r")
     assert target.asked == ["DROP STREAM \na;"]
 
@@ -104,9 +104,7 @@ def test_the_history_file_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_without_a_place_for_it_there_is_a_history_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_file_for_it_there_is_a_history_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     assert isinstance(history_file(), InMemoryHistory)

@@ -69,7 +69,7 @@ def test_where_another_process_runs_queries_statements_are_written_down_for_it(h
 
 
 @pytest.mark.usefixtures("beside")
-def test_a_query_that_another_process_does_not_begin_is_not_waited_for_for_ever(
+def test_a_query_that_another_process_does_not_start_is_not_waited_for_for_ever(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[bool] = []

@@ -48,7 +48,7 @@ def run(remote: Remote, text: str) -> list[Result]:
     return [remote.run(parsed) for parsed in parse_script(text, remote.variables)]
 
 
-def test_statements_give_what_they_give_here(remote: Remote) -> None:
+def test_statements_return_what_they_give_here(remote: Remote) -> None:
     created, inserted = run(remote, SETUP)
     assert isinstance(created, Done) and isinstance(inserted, Done)
     assert (created.message, created.command_id) == ("Stream created", "stream/ORDERS/create")
@@ -89,7 +89,7 @@ def test_a_push_query_can_be_left_before_its_end(remote: Remote) -> None:
         assert printed.next(0) == []
 
 
-def test_an_error_has_its_place_in_the_text_that_was_typed(remote: Remote) -> None:
+def test_an_error_has_its_location_in_the_text_that_was_typed(remote: Remote) -> None:
     with pytest.raises(StatementRefused) as caught:
         run(remote, "SHOW STREAMS;\n  DESCRIBE nothing;")
     assert caught.value.location is not None

@@ -46,7 +46,7 @@ def test_moments_are_shown_at_once_as_one_by_one(pattern: str, instants: list[in
 
 
 @pytest.mark.parametrize("pattern", ["zzzz", "yyyy XXX", "[HH]", "ppHH", "yyyy", "G", "n"])
-def test_what_is_unusual_is_left_to_the_rows(pattern: str) -> None:
+def test_unusual_values_are_converted_row_by_row(pattern: str) -> None:
     days = np.array([3_000_000], np.int64)
     assert show_all(pattern_of(pattern), days, np.array([0], np.int64)) is None
 

@@ -272,7 +272,7 @@ def test_what_compaction_left_is_archived_with_its_offsets(broker: EmbeddedBroke
     assert pa.concat_batches(list(broker.read("t", 0, 0, 9))).schema == READ_SCHEMA
 
 
-def test_a_consumer_that_asks_for_it_begins_in_the_archive(broker: EmbeddedBroker, tmp_path: Path) -> None:
+def test_a_consumer_that_asks_for_it_starts_in_the_archive(broker: EmbeddedBroker, tmp_path: Path) -> None:
     broker.create_topic("t", segment_bytes=1)
     fill(broker, 12)
     broker.archive_topic("t", tmp_path)

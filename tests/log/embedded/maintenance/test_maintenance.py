@@ -95,7 +95,7 @@ def test_retention_and_archive_of_all_topics_are_enforced(
     assert broker.earliest_offsets("kept") == {0: 0}
 
 
-def test_a_partition_that_somebody_else_looks_after_is_passed_over(broker: EmbeddedBroker) -> None:
+def test_a_partition_that_another_process_maintains_is_skipped(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=1, cleanup_policy="compact")
     for _ in range(3):
         put(broker, b"a", b"1")

@@ -36,7 +36,7 @@ def test_removed_records_are_deleted_from_disk_and_the_others_are_unchanged(brok
     assert offsets(broker)[-1] == 10
 
 
-def test_a_partition_begins_behind_what_was_removed_whole(broker: EmbeddedBroker) -> None:
+def test_a_partition_starts_behind_what_was_removed_whole(broker: EmbeddedBroker) -> None:
     fill(broker, 5, segment_bytes=1)
     assert broker.remove_records("t", 0, [(0, 2), (3, 4)]) == 3
     assert broker.start_offsets("t") == {0: 2}

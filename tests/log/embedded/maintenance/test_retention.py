@@ -44,7 +44,7 @@ def test_segments_over_the_age_are_deleted_by_the_time_of_ingestion(
     assert len(list(broker.directory.rglob("*.segment"))) == 1
 
 
-def test_what_somebody_needs_is_kept(broker: EmbeddedBroker) -> None:
+def test_what_is_still_needed_is_kept(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=1, retention_bytes=0)
     broker.set_protected("query", {("t", 0): 2, ("elsewhere", 0): 0})
     fill(broker)

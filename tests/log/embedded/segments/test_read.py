@@ -90,7 +90,7 @@ def the_segment(broker: EmbeddedBroker) -> Path:
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_a_damaged_body_is_named_with_its_place(broker: EmbeddedBroker, count: int) -> None:
+def test_a_damaged_body_is_named_with_its_position(broker: EmbeddedBroker, count: int) -> None:
     broker.create_topic("t")
     broker.append("t", batch_of([b"before"]))
     position = the_segment(broker).stat().st_size
@@ -182,7 +182,7 @@ def test_the_first_record_at_or_after_a_time_is_found_across_segments(broker: Em
     assert broker.offset_at("t", 0, 9999) == 300
 
 
-def test_times_out_of_order_give_the_first_that_is_late_enough(broker: EmbeddedBroker) -> None:
+def test_times_out_of_order_return_the_first_that_is_late_enough(broker: EmbeddedBroker) -> None:
     broker.create_topic("t", segment_bytes=200_000)
     for at in (5, 100, 3, 50, 200, 1):
         broker.append("t", batch_of([b"x" * 50_000] * 3, at=at))

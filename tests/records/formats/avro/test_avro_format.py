@@ -104,7 +104,7 @@ def test_a_header_of_confluents_serializers_is_stepped_over(number: int) -> None
 @pytest.mark.parametrize(
     "value", [b"", b"\x02", b"\x02\x06ab", b"\x02\x02a\xff", b"\x05", b"\x01\x02a", b"\x02\x02\xff", b"\0x"]
 )
-def test_bytes_that_are_no_such_record_are_an_error_of_their_row_alone(value: bytes) -> None:
+def test_bytes_that_are_not_such_a_record_are_an_error_of_their_row_alone(value: bytes) -> None:
     decoded = decode("A string", b"\x02\x02a", value, b"\x00", b"\x02\x02b")
     assert list(decoded.errors) == [1]
     assert decoded.errors[1].startswith("not valid Avro of the declared columns")

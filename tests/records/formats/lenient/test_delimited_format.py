@@ -110,7 +110,7 @@ def test_text_is_quoted_where_a_reader_would_stumble() -> None:
     ]
 
 
-def test_the_first_field_is_quoted_if_it_is_empty_or_begins_with_a_comma_or_outside_of_ascii() -> None:
+def test_the_first_field_is_quoted_if_it_is_empty_or_starts_with_a_comma_or_outside_of_ascii() -> None:
     texts = [None, "", "-1", "_x", "(a)", "~", "é", "a-b", "7", "Z"]
     encoded = format_named("sql_delimited").encode(
         [{"A": text, "B": text} for text in texts], declared_schema("A string, B string")
@@ -169,7 +169,7 @@ def test_a_boolean_is_true_or_false() -> None:
     assert decoded.errors == {2: 'expected true or false, got string "yes"'}
 
 
-def test_what_has_no_place_between_delimiters_is_refused() -> None:
+def test_what_cannot_be_delimited_is_refused() -> None:
     for declared in ("A array<int>, B int", "A struct<X: int>", "map<string, int>"):
         with pytest.raises(SchemaError, match="cannot hold"):
             decode(declared)

@@ -127,7 +127,7 @@ def test_nothing_is_null_and_zero_is_zero() -> None:
 NESTED = "A int, B string, C boolean, S struct<X: bigint, Y: timestamp>, L array<int>, M map<string, int>"
 
 
-def test_without_a_mark_for_null_a_missing_scalar_has_the_default_of_its_type() -> None:
+def test_without_a_wrapper_a_missing_scalar_has_the_default_of_its_type() -> None:
     schema, format_ = declared_schema(NESTED), format_named("protobuf;nulls=default")
     given_rows = [{"A": 0, "B": "", "C": False, "S": {"X": 0}}, dict.fromkeys("ABCSLM"), {"A": 5, "S": {}}]
     encoded = format_.encode(given_rows, schema)
@@ -140,7 +140,7 @@ def test_without_a_mark_for_null_a_missing_scalar_has_the_default_of_its_type() 
     ]
 
 
-def test_wrappers_tell_null_from_zero_as_those_of_google_do() -> None:
+def test_wrappers_distinguish_null_from_zero_like_those_of_google() -> None:
     schema, format_ = declared_schema("A int, B string, S struct<X: bigint>"), format_named("protobuf;nulls=wrapper")
     encoded = format_.encode([{"A": 7, "B": "", "S": {"X": 0}}, dict.fromkeys("ABS")], schema)
     wrapped = field(1, Int32Value(value=7).SerializeToString()) + field(2, StringValue().SerializeToString())
@@ -151,7 +151,7 @@ def test_wrappers_tell_null_from_zero_as_those_of_google_do() -> None:
     ]
 
 
-def test_another_mark_for_null_is_refused() -> None:
+def test_another_text_for_null_is_refused() -> None:
     with pytest.raises(SchemaError, match="cannot have nulls=never"):
         format_named("protobuf;nulls=never")
 
@@ -165,7 +165,7 @@ def test_a_header_of_confluents_serializers_is_stepped_over(path: bytes) -> None
 @pytest.mark.parametrize(
     "value", [b"\xff", b"\x08", b"\x12\x05a", b"\x12\x01\xff", b"\0", b"\0\0\0\0\1", b"\0\0\0\0\1\x08\0"]
 )
-def test_bytes_that_are_no_such_message_are_an_error_of_their_row_alone(value: bytes) -> None:
+def test_bytes_that_are_not_such_a_message_are_an_error_of_their_row_alone(value: bytes) -> None:
     decoded = decode("A int, B string", b"\x08\x01", value, b"\x08\x02")
     assert list(decoded.errors) == [1]
     assert [row and row["A"] for row in rows(decoded)] == [1, None, 2]

@@ -139,7 +139,7 @@ CASES: list[tuple[str, list[pa.DataType], list[Any], list[Any], Any, pa.DataType
 @pytest.mark.parametrize(
     ("name", "types", "literals", "values", "expected", "type_"), CASES, ids=[f"{c[0]} {c[3]}" for c in CASES]
 )
-def test_an_aggregate_gives_what_ksqldb_gives(
+def test_an_aggregate_returns_what_ksqldb_returns(
     name: str, types: list[pa.DataType], literals: list[Any], values: list[Any], expected: Any, type_: pa.DataType
 ) -> None:
     how = known(name, types, *literals)
@@ -346,7 +346,7 @@ def merged(part: Part, types: Sequence[pa.DataType], chunks: Sequence[Sequence[S
 @given(st.data(), st.integers(0, 12))
 @few
 @each(PARTED)
-def test_parts_that_merge_give_what_the_fold_gives(
+def test_parts_that_merge_return_what_the_fold_returns(
     name: str, types: list[pa.DataType], literals: list[Any], rows: Any, data: Any, cut: int
 ) -> None:
     how, given_rows = known(name, types, *literals), data.draw(rows)

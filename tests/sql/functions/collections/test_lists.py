@@ -116,7 +116,7 @@ def run(
 @settings(max_examples=25)
 @given(st.data(), st.integers(0, 8))
 @pytest.mark.parametrize(("name", "number", "types"), CALLS, ids=[call[0] for call in CALLS])
-def test_a_column_in_two_pieces_gives_the_same(
+def test_a_column_in_two_pieces_returns_the_same(
     name: str, number: int, types: list[pa.DataType], data: Any, cut: int
 ) -> None:
     rows = data.draw(rows_of_types(types))

@@ -35,7 +35,7 @@ def test_documents_are_written_with_all_their_digits_and_no_blanks(text: str) ->
 @pytest.mark.parametrize(
     "text", ["abc", "1abc", "nullx", "[1,2", "[1,]", "NaN", "01", "1.", ".5", "+1", "{a:1}", "'a'", '"\t"', "tru"]
 )
-def test_other_texts_are_no_documents(text: str) -> None:
+def test_other_texts_are_not_documents(text: str) -> None:
     with pytest.raises(BadDocument, match="invalid JSON"):
         quick(text)
 
@@ -97,7 +97,7 @@ def test_paths_have_steps(path: str) -> None:
     "path",
     ["", "a", "$a", "$.", "$..a", "$.*", "$[", "$[]", "$[0", '$["a', '$["a\\x"]', "$[-1]", "$ .a", "$['", '$["a\\'],
 )
-def test_other_texts_are_no_paths(path: str) -> None:
+def test_other_texts_are_not_paths(path: str) -> None:
     with pytest.raises(ValueError, match="invalid JSON path"):
         steps_of(path)
 

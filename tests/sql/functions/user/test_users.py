@@ -130,7 +130,7 @@ def test_a_function_of_columns_is_called_once() -> None:
     assert len(calls) == 1
 
 
-def test_a_function_of_columns_that_gives_something_else_makes_all_rows_null() -> None:
+def test_a_function_of_columns_that_returns_something_else_makes_all_rows_null() -> None:
     @function(columns=True)
     def short(x: int) -> int:
         return x[:1]  # type: ignore[index]
@@ -151,7 +151,7 @@ def test_a_generator_is_a_table_function() -> None:
     assert found.to_pylist() == [["a", "b"], [], []]
 
 
-def test_a_function_that_gives_lists_is_a_table_function_if_it_says_so() -> None:
+def test_a_function_that_returns_lists_is_a_table_function_if_it_says_so() -> None:
     @function(table=True)
     def grid(n: int) -> list[Point]:
         return [Point(x, None) for x in range(n)]
@@ -250,7 +250,7 @@ def test_a_result_without_a_type_is_named() -> None:
             return x
 
 
-def test_a_table_function_that_gives_no_list_is_refused() -> None:
+def test_a_table_function_that_returns_no_list_is_refused() -> None:
     with pytest.raises(UnusableAnnotation, match="the result") as caught:
 
         @function(table=True)

@@ -35,23 +35,23 @@ def planner(broker: EmbeddedBroker, timer_in_ms: int, **options: Any) -> Planner
     return Planner(broker, Ledger(broker, "q"), ["t"], {}, LONG, LONG, **options)
 
 
-def test_an_alarm_that_is_due_is_a_tick_with_its_processing_time(broker: EmbeddedBroker) -> None:
+def test_a_timer_that_is_due_causes_an_empty_batch_with_its_processing_time(broker: EmbeddedBroker) -> None:
     found = planner(broker, -1).next()
     assert found.empty_batches == 1 and found.topics == READ.topics
     assert found.at_ms >= int(time.time() * 1000) - 60_000
 
 
-def test_an_alarm_that_is_not_due_is_none(broker: EmbeddedBroker) -> None:
+def test_a_timer_that_is_not_due_causes_no_batch(broker: EmbeddedBroker) -> None:
     assert planner(broker, 600_000).next() == READ
 
 
-def test_processing_time_may_be_ahead_of_the_clock(broker: EmbeddedBroker) -> None:
+def test_processing_time_may_be_ahead_of_the_watermark(broker: EmbeddedBroker) -> None:
     found = planner(broker, 600_000, ahead_ms=700_000).next()
     assert found.empty_batches == 1
     assert found.at_ms > int(time.time() * 1000) + 600_000
 
 
-def test_a_run_with_an_end_takes_only_what_was_due_when_it_began(broker: EmbeddedBroker) -> None:
+def test_a_run_with_an_end_takes_only_what_was_due_when_it_started(broker: EmbeddedBroker) -> None:
     ends = {"t": {0: 0}}
     assert planner(broker, -1, target=ends).next().empty_batches == 1
     late = planner(broker, 600_000, target=ends)
@@ -60,7 +60,7 @@ def test_a_run_with_an_end_takes_only_what_was_due_when_it_began(broker: Embedde
     assert late.next() == READ
 
 
-def test_a_clock_that_was_set_back_since_the_run_began_makes_nothing_due(
+def test_a_system_clock_that_was_set_back_since_the_start_makes_nothing_due(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     due = planner(broker, -1, target={"t": {0: 0}})
@@ -68,7 +68,7 @@ def test_a_clock_that_was_set_back_since_the_run_began_makes_nothing_due(
     assert due.next() == READ
 
 
-def test_an_entry_keeps_its_alarms_and_one_of_before_had_none() -> None:
+def test_an_entry_keeps_its_timers_and_an_older_one_has_none() -> None:
     entry = Entry(next_timers={"p": 5})
     assert Entry.of_bytes(entry.to_bytes()).next_timers == {"p": 5}
     older = entry.to_bytes().replace(b', "next_timers": {"p": 5}', b"").replace(b'"next_timers": {"p": 5}, ', b"")
@@ -76,7 +76,7 @@ def test_an_entry_keeps_its_alarms_and_one_of_before_had_none() -> None:
     assert Entry.of_bytes(older).next_timers == {}
 
 
-def test_of_several_tasks_the_earliest_alarm_counts() -> None:
+def test_of_several_tasks_the_earliest_timer_counts() -> None:
     total = Report(next_timers={"p": 7})
     total.add(Report(next_timers={"p": 5, "q": 9}))
     assert total.next_timers == {"p": 5, "q": 9}

@@ -106,8 +106,8 @@ async def _ask(port: int, count: int) -> list[float]:
         length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0])
         body = await reader.readexactly(length)
         times.append((time.perf_counter() - began) * 1000)
-        told = json.loads(body)
-        if b" 200 " not in head[:20] or told["user_id"] != user or told["orders"] < 1:
+        page = json.loads(body)
+        if b" 200 " not in head[:20] or page["user_id"] != user or page["orders"] < 1:
             raise RuntimeError(f"a wrong answer: {body!r}")
     writer.close()
     return times

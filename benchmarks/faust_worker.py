@@ -104,7 +104,7 @@ class Worker:
             )
 
     def kill(self) -> None:
-        """As `kill -9` does: nothing is closed and nobody is told."""
+        """As `kill -9` does: nothing is closed and no peer is notified."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

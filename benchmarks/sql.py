@@ -62,9 +62,9 @@ def planned() -> Iterator[tuple[float, str]]:
 
 def _scripts() -> Iterator[str]:
     for file in sorted(CASES.glob("*.toml")):
-        told = tomllib.loads(file.read_text())
-        for case in told["case"]:
-            given = "".join(told["sources"][name] for name in case.get("given", []))
+        document = tomllib.loads(file.read_text())
+        for case in document["case"]:
+            given = "".join(document["sources"][name] for name in case.get("given", []))
             asked = "".join(query["sql"] for query in case.get("queries", []))
             yield given + case["sql"] + asked
 

@@ -55,7 +55,7 @@ memory_files.use()
 
 @pytest.fixture(autouse=True)
 def tests_travel_by_name() -> Iterator[None]:
-    """A program that a test loads makes the modules beside it travel by value: not those of the tests, whose variables
+    """A program that a test loads makes the modules next to it travel by value: not those of the tests, whose variables
     would no longer be their own."""
     before = cloudpickle.list_registry_pickle_by_value()
     yield

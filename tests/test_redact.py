@@ -38,7 +38,7 @@ def leaks(password: str, text: str) -> list[str]:
     return [letter for letter in password if letter in LETTERS and (letter in text or quote(letter) in text)]
 
 
-def told(work: Callable[[], Any]) -> str:
+def reported(work: Callable[[], Any]) -> str:
     """What people see of a piece of work: its result, or its error with all that led to it."""
     _known.clear()
     try:
@@ -83,14 +83,14 @@ def test_no_component_that_takes_a_url_shows_its_password(password: str) -> None
     for url in in_urls(password):
         given = Settings(broker=url, state=url, kafka={"sasl.password": password}, spark={"spark.x.secret": password})
         seen = [
-            told(lambda: Where.of(url)),
-            told(lambda: Where.of(url).with_password()),
-            told(lambda: KafkaOptions.of_url(url)),
-            told(lambda: KafkaOptions.of_url(url).url),
-            told(lambda: Http(url, password).url),
-            told(lambda: given),
-            told(lambda: [list(row) for row in show_properties(given, {"ssl.key.password": password}).rows]),
-            told(lambda: open_broker(url, replace(given, kafka={}, state="")) if "kafka" not in url else ""),
+            reported(lambda: Where.of(url)),
+            reported(lambda: Where.of(url).with_password()),
+            reported(lambda: KafkaOptions.of_url(url)),
+            reported(lambda: KafkaOptions.of_url(url).url),
+            reported(lambda: Http(url, password).url),
+            reported(lambda: given),
+            reported(lambda: [list(row) for row in show_properties(given, {"ssl.key.password": password}).rows]),
+            reported(lambda: open_broker(url, replace(given, kafka={}, state="")) if "kafka" not in url else ""),
         ]
         for text in seen:
             assert not leaks(password, text), (url, text)
@@ -111,19 +111,19 @@ def test_no_sink_shows_its_password(password: str) -> None:
                 built = builder.build()
                 return f"{describe(built)} {[*built.nodes]} {DeadLetterReporter(built, redact_url(url))._see}"
 
-            assert not leaks(password, told(topology)), url
+            assert not leaks(password, reported(topology)), url
 
 
 @given(passwords)
 def test_credentials_and_options_do_not_show_passwords(password: str) -> None:
     made = SASLCredentials(username="anna", password=password)
     seen = [
-        told(lambda: made),
-        told(lambda: options_of(("anna", password))),
-        told(lambda: options_of({"password": password})),
-        told(lambda: KafkaOptions(("a:1",), {"sasl.password": password, "ssl.key.password": password})),
-        told(lambda: Settings.load(environ={"POTOK_KAFKA_SASL_PASSWORD": password})),
-        told(lambda: Settings.load(environ={"POTOK_KAFKA": password})),
+        reported(lambda: made),
+        reported(lambda: options_of(("anna", password))),
+        reported(lambda: options_of({"password": password})),
+        reported(lambda: KafkaOptions(("a:1",), {"sasl.password": password, "ssl.key.password": password})),
+        reported(lambda: Settings.load(environ={"POTOK_KAFKA_SASL_PASSWORD": password})),
+        reported(lambda: Settings.load(environ={"POTOK_KAFKA": password})),
     ]
     assert not [text for text in seen if leaks(password, text)]
 

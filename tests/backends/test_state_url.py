@@ -66,8 +66,8 @@ def test_the_password_may_be_set_in_the_environment(
 
 
 def test_a_process_remembers_the_password_of_a_url() -> None:
-    told = Where.of("redis://anna:secret@far.example:6379/3")
-    assert Where.of(str(told)).with_password() == told
+    reported = Where.of("redis://anna:secret@far.example:6379/3")
+    assert Where.of(str(reported)).with_password() == reported
 
 
 @pytest.mark.parametrize(

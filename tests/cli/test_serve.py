@@ -77,8 +77,8 @@ def serving(directory: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str
 def heard(process: subprocess.Popen[str], event: str) -> dict[str, Any]:
     assert process.stdout is not None
     for line in process.stdout:
-        if line.startswith("{") and (told := json.loads(line))["event"] == event:
-            return dict(told)
+        if line.startswith("{") and (reported := json.loads(line))["event"] == event:
+            return dict(reported)
     raise AssertionError(f"the server ended without {event}")
 
 
@@ -91,13 +91,13 @@ def test_a_server_runs_its_script_once_answers_and_stops_in_order(potok, tmp_pat
         heard(process, "running")
         done = potok("sql", "--server", url, "--json", "-e", f"{insert} {push} SELECT * FROM totals;")
         assert done.code == 0, done.err
-        rows = [told["row"] for told in done.objects if "row" in told]
+        rows = [reported["row"] for reported in done.objects if "row" in reported]
         assert rows == [{"USER_ID": "anna", "TOTAL": 1.5}]
         assert done.objects[-1]["rows"] == [{"USER_ID": "anna", "TOTAL": 1.5}]
         # Beside the server, statements on the same log are handed over to it, and tables can be read.
         assert potok("sql", "--json", "-e", "SELECT total FROM totals").objects[0]["rows"] == [{"TOTAL": 1.5}]
-        beside = potok("sql", "--json", "-e", "SHOW QUERIES").objects[0]["rows"]
-        assert [row["Status"] for row in beside] == ["RUNNING"]
+        other = potok("sql", "--json", "-e", "SHOW QUERIES").objects[0]["rows"]
+        assert [row["Status"] for row in other] == ["RUNNING"]
         process.send_signal(signal.SIGTERM)
         heard(process, "stopped")
         assert process.wait(60) == 0
@@ -116,10 +116,10 @@ def test_a_server_whose_jvm_is_killed_ends_and_says_why(potok, tmp_path: Path) -
         (jvm,) = [child for child in below if child.name() == "java"]
         jvm.kill()
         assert process.wait(120) == 1
-    told = (tmp_path / ERRORS).read_text()
-    assert "Spark's JVM is gone" in told
-    assert "start it again to resume all queries" in told
-    assert "Traceback" not in told
+    reported = (tmp_path / ERRORS).read_text()
+    assert "Spark's JVM is gone" in reported
+    assert "start it again to resume all queries" in reported
+    assert "Traceback" not in reported
 
 
 def pause(process: subprocess.Popen[str], broker: EmbeddedBroker) -> None:
@@ -160,9 +160,9 @@ def test_a_server_that_was_paused_and_replaced_names_the_other_and_exits_with_3(
         heard(second, "running")
         first.send_signal(signal.SIGCONT)
         assert first.wait(120) == QueryTakenOver.exit_code
-        told = (first_place / ERRORS).read_text()
-        assert f"was taken over by process {second.pid} on {socket.gethostname()}" in " ".join(told.split())
-        assert "Traceback" not in told
+        reported = (first_place / ERRORS).read_text()
+        assert f"was taken over by process {second.pid} on {socket.gethostname()}" in " ".join(reported.split())
+        assert "Traceback" not in reported
         insert = "INSERT INTO orders VALUES ('o2', 'anna', 2.0);"
         done = potok("sql", "--server", other, "--json", "-e", f"{insert} {push} 2; SELECT total FROM totals;")
         assert done.code == 0, done.err

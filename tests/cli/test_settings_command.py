@@ -35,8 +35,8 @@ def test_the_file_in_use_is_named(potok, tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "potok.toml").write_text("shards = 3")
     (tmp_path / "src").mkdir()
     monkeypatch.chdir(tmp_path / "src")
-    told = potok("settings")
-    assert f"file: {tmp_path / 'potok.toml'}" in told.err
+    reported = potok("settings")
+    assert f"file: {tmp_path / 'potok.toml'}" in reported.err
     assert shown(potok)["shards"] == ("3", str(tmp_path / "potok.toml"))
 
 

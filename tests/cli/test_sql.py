@@ -82,7 +82,7 @@ def test_check_reports_all_errors_and_executes_nothing(potok, tmp_path: Path) ->
     (tmp_path / "a.sql").write_text(script)
     done = potok("sql", "--check", "a.sql", "--json")
     assert done.code == 1
-    assert [(told["line"], told["column"], told["error"]) for told in done.objects] == [
+    assert [(reported["line"], reported["column"], reported["error"]) for reported in done.objects] == [
         (2, 1, "SqlSyntaxError"),
         (3, 8, "UnknownName"),
         (4, 1, "UnknownName"),
@@ -110,8 +110,12 @@ def test_check_of_a_script_that_was_run_finds_nothing_wrong(potok, tmp_path: Pat
 def test_check_reports_an_invalid_statement_and_not_its_dependents(potok, tmp_path: Path) -> None:
     wrong = ORDERS.replace("JSON", "JSN")
     (tmp_path / "a.sql").write_text(f"{wrong}\nCREATE STREAM b AS SELECT * FROM orders;\nSELECT * FROM b EMIT CHANGES;")
-    (told,) = potok("sql", "--check", "a.sql", "--json").objects
-    assert (told["message"], told["line"], told["column"]) == ("there is no format JSN", 1, ORDERS.index("'JSON'") + 1)
+    (reported,) = potok("sql", "--check", "a.sql", "--json").objects
+    assert (reported["message"], reported["line"], reported["column"]) == (
+        "there is no format JSN",
+        1,
+        ORDERS.index("'JSON'") + 1,
+    )
 
 
 def test_check_cannot_be_combined_with_a_server(potok, tmp_path: Path) -> None:

@@ -49,13 +49,13 @@ def test_dead_letters_of_its_queries_are_reported(potok, spark: Any, tmp_path: P
     potok("produce", "clicks", str(bad))
     made = "CREATE TABLE pages AS SELECT page, SUM(ms) AS ms FROM clicks GROUP BY page;"
     done = potok("sql", "-e", made)
-    told = [line for line in done.err.splitlines() if "dead letters" in line]
-    assert told == ["warning: 2 dead letters of query CTAS_PAGES_1: potok dead-letters list --query CTAS_PAGES_1"], (
-        done.err
-    )
+    reported = [line for line in done.err.splitlines() if "dead letters" in line]
+    assert reported == [
+        "warning: 2 dead letters of query CTAS_PAGES_1: potok dead-letters list --query CTAS_PAGES_1"
+    ], done.err
     assert potok("tables", "get", "pages", "home").out == '{"MS": 30}\n'
     assert len(potok("dead-letters", "list", "--query", "CTAS_PAGES_1", "--json").objects) == 2
-    # With --json they are told as well, beside the results.
+    # With --json they are reported next to the results.
     bad.write_text("worse\n")
     potok("produce", "clicks", str(bad))
     again = potok("sql", "--json", "-e", "CREATE STREAM others AS SELECT * FROM clicks;", "-e", "SELECT * FROM pages;")

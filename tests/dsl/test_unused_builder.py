@@ -83,5 +83,5 @@ def test_a_warning_is_logged_once(tmp_path: Path) -> None:
 
 
 def test_a_faust_program_ends_with_main(tmp_path: Path) -> None:
-    told = run(tmp_path, 'import potok.faust as faust\napp = faust.App("shop")\n').stderr
-    assert "hint: potok run orders.py, or end the program with app.main()" in told
+    reported = run(tmp_path, 'import potok.faust as faust\napp = faust.App("shop")\n').stderr
+    assert "hint: potok run orders.py, or end the program with app.main()" in reported

@@ -74,16 +74,16 @@ def expected(records: list[tuple[int, Input]]) -> tuple[Counter[Any], dict[str, 
         offset = offsets[partition]
         offsets[partition] += 1
         try:
-            told = events_in(read, types)
+            reported = events_in(read, types)
         except Undecodable:
             failed += 1
             continue
-        written = [part for part in told.parts for _ in range(2 if part["amount"] > 3 else 1)]
+        written = [part for part in reported.parts for _ in range(2 if part["amount"] > 3 else 1)]
         for index, part in enumerate(written):
             id_ = event_id("promise", "out#0", "moves", partition, offset, read.key, index)
             sequence = f"{offset:020d}-{index:06d}"
-            out[id_, sequence, told.id, told.correlation, part["item"], part["amount"]] += 1
-        for part in told.parts:
+            out[id_, sequence, reported.id, reported.correlation, part["item"], part["amount"]] += 1
+        for part in reported.parts:
             sold[part["item"]] = sold.get(part["item"], 0) + part["amount"]
     return out, sold, failed
 

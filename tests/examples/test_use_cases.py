@@ -121,7 +121,7 @@ def test_the_page_of_the_shop_reads_its_own_writes(spark: Any, browser: Browser,
         page.click("text=Place order")
         page.locator("tbody tr .completed").wait_for()
         page.click("text=rate")
-        page.locator("#told:has-text('RateOrder: version')").wait_for()
+        page.locator("#message:has-text('RateOrder: version')").wait_for()
         page.locator("tbody tr:has-text('★★★★★')").wait_for()
         page.fill("input[name=quantity]", "2")
         page.click("text=Place order")

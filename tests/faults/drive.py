@@ -66,13 +66,13 @@ class Ended:
 class Driver:
     """A running program."""
 
-    def __init__(self, scene: str, log: Path, told: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+    def __init__(self, scene: str, log: Path, reported: Mapping[str, Any], environment: Mapping[str, str]) -> None:
         """It runs in the directory of its log, and has the variables of this process besides those it is given."""
         self._log = log
         path = os.pathsep.join(filter(None, (environment.get("PYTHONPATH"), str(ROOT))))
         with log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.faults.program", json.dumps(told)],
+                [sys.executable, "-m", "tests.faults.program", json.dumps(reported)],
                 cwd=log.parent,
                 env={**os.environ, **environment, SCENE: scene, "PYTHONPATH": path},
                 stdin=subprocess.DEVNULL,

@@ -48,8 +48,8 @@ class Gate:
         return Path(self.directory) / "go"
 
     @property
-    def told(self) -> list[Any]:
-        """What a program is told, so that it makes the same."""
+    def reported(self) -> list[Any]:
+        """What a program gets, so that it makes the same."""
         return ["gate", self.directory, self.number, dict(self.fields)]
 
     def holder(self) -> int | None:
@@ -83,16 +83,16 @@ class Stumble:
             os._exit(1)
 
     @property
-    def told(self) -> list[Any]:
+    def reported(self) -> list[Any]:
         return ["stumble", self.directory, self.number, dict(self.fields), self.times]
 
     def stumbled(self) -> int:
         return len(list(Path(self.directory).iterdir()))
 
 
-def watch_of(told: list[Any] | None) -> Gate | Stumble | None:
-    """What a program was told to watch its records with."""
-    if told is None:
+def watch_of(reported: list[Any] | None) -> Gate | Stumble | None:
+    """How a program was asked to watch its records."""
+    if reported is None:
         return None
-    kind, *rest = told
+    kind, *rest = reported
     return Gate(*rest) if kind == "gate" else Stumble(*rest)

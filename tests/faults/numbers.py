@@ -22,7 +22,7 @@ DIGITS = 10
 SHARDS = 2
 
 
-def begun(prefix: str, watch: list[Any] | None = None) -> tuple[StreamsBuilder, Any]:
+def started(prefix: str, watch: list[Any] | None = None) -> tuple[StreamsBuilder, Any]:
     """The builder, and the stream of numbers; a row puts its sink on it."""
     builder = StreamsBuilder(f"{prefix}numbers-query")
     numbers = builder.stream(f"{prefix}numbers", value="n bigint")
@@ -54,7 +54,7 @@ class Numbers:
         return Gate(str(self.scene.place("gate")), number, {"n": number})
 
     def start(self, *, failpoint: str = "", gate: Gate | None = None) -> Driver:
-        arguments = {"prefix": self.prefix, "watch": None if gate is None else gate.told, **self._arguments}
+        arguments = {"prefix": self.prefix, "watch": None if gate is None else gate.reported, **self._arguments}
         run = {"broker": self.url, "max_batch_records": self.batch, "shards": SHARDS}
         return self.scene.start(self._build, arguments, run, {"POTOK_FAILPOINT": failpoint})
 

@@ -67,7 +67,7 @@ class Orders:
 
     @contextmanager
     def log(self) -> Iterator[Broker]:
-        """The log, and the state beside it, open in this process no longer than needed: files are exchanged below."""
+        """The log, and the state next to it, open in this process no longer than needed: files are exchanged below."""
         broker = open_broker(self.url)
         try:
             yield broker
@@ -92,7 +92,7 @@ class Orders:
         return number, json.loads(orders[number])
 
     def start(self, *, failpoint: str = "", gate: Gate | Stumble | None = None, **settings: Any) -> Driver:
-        arguments = {"prefix": self.prefix, "watch": None if gate is None else gate.told}
+        arguments = {"prefix": self.prefix, "watch": None if gate is None else gate.reported}
         run = {"broker": self.url, "max_batch_records": self.batch, "shards": self.shards, **self.settings, **settings}
         environment = {**self.environment, "POTOK_FAILPOINT": failpoint}
         return self.scene.start(BUILD, arguments, run, environment, spread=self.spread)

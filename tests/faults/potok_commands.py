@@ -37,7 +37,7 @@ def finished(scene: Scene, process: subprocess.Popen[str]) -> str:
 
 
 def rebuild(orders: Orders) -> None:
-    """Build the tables anew beside those that are served, and put them in their place."""
+    """Rebuild the tables next to those that are served, and swap them."""
     scene = orders.scene
     program = _program(orders)
     words = (str(program), "--broker", orders.url)

@@ -1,4 +1,4 @@
-"""A program in a process of its own, as a user runs it. It is told what to build, and how to run it, in JSON."""
+"""A program in a process of its own, as a user runs it. It gets what to build, and how to run it, in JSON."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from potok.runtime.batches import batch
 
 
 def main(words: str) -> None:
-    told = json.loads(words)
-    if told["spread"]:
+    reported = json.loads(words)
+    if reported["spread"]:
         batch.SMALL_BATCH = -1
-    module, _, function = told["build"].partition(":")
-    program = getattr(importlib.import_module(module), function)(**told["arguments"])
+    module, _, function = reported["build"].partition(":")
+    program = getattr(importlib.import_module(module), function)(**reported["arguments"])
     try:
-        potok.run(program, until_end=True, **told["run"])
+        potok.run(program, until_end=True, **reported["run"])
     except PotokError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

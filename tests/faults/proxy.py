@@ -15,7 +15,7 @@ _CHUNK = 64 << 10
 
 
 class Proxy:
-    """Forwards connections from a port of its own to a server. While it is shut, bytes wait, and nobody is told."""
+    """Forwards connections from a port of its own to a server. While it is shut, bytes wait and nobody notices."""
 
     def __init__(self, target: int) -> None:
         self.target = target

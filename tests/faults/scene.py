@@ -49,8 +49,8 @@ class Scene:
         """Start a program; `spread` makes several tasks of every batch, however small it is."""
         self._number += 1
         log = self.directory / f"program-{self._number}.log"
-        told = {"build": build, "arguments": dict(arguments), "run": dict(run), "spread": spread}
-        return Driver(self.name, log, told, environment or {})
+        reported = {"build": build, "arguments": dict(arguments), "run": dict(run), "spread": spread}
+        return Driver(self.name, log, reported, environment or {})
 
     def ended(self, driver: Driver) -> Ended:
         return driver.wait(self.left_s)

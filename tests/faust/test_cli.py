@@ -52,9 +52,9 @@ def test_help_shows_the_options_of_a_command_and_the_list_of_all_shows_the_comma
     assert "How often.  [default: 3]" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         app.main(["--help"])
-    told = capsys.readouterr().out
-    assert "greet-all" in told
-    assert "Greet everybody." in told
+    reported = capsys.readouterr().out
+    assert "greet-all" in reported
+    assert "Greet everybody." in reported
 
 
 def test_without_options_the_parameters_are_the_arguments(app: faust.App, capsys: pytest.CaptureFixture[str]) -> None:

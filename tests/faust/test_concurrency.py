@@ -13,7 +13,7 @@ from potok.errors import TopologyError
 
 
 class Outside:
-    """The world outside, which answers in the order that it was told; nobody waits for a clock.
+    """External services that answer in a given order, without a clock.
 
     An agent that travels takes a copy of it along, so what it was asked is a matter of the class.
     """
@@ -196,12 +196,12 @@ def test_a_background_task_of_an_agent_may_not_use_tables() -> None:
 
     @app.agent(topic, concurrency=2, tables=[kept])
     async def work(stream: Any) -> None:
-        async def beside() -> None:
+        async def other() -> None:
             await asyncio.sleep(0)
             kept["all"].append(1)
 
         async for _ in stream:
-            await asyncio.gather(beside())
+            await asyncio.gather(other())
 
     with InProcess(app) as driver:
         driver.send("numbers", 1)

@@ -17,9 +17,9 @@ MODULES = ("faust", "types", "web", "cli", "models.fields", "serializers.codecs"
 
 def test_every_name_of_a_module_that_is_the_same_is_imported_by_its_path() -> None:
     names = [row.name.rpartition(".")[::2] for row in rows() if row.here == SAME]
-    told = [(group, name) for group, name in names if group in MODULES]
-    assert len(told) > 60
-    for group, name in told:
+    reported = [(group, name) for group, name in names if group in MODULES]
+    assert len(reported) > 60
+    for group, name in reported:
         path = "potok.faust" if group == "faust" else f"potok.faust.{group}"
         exec(f"from {path} import {name}", {})
 
@@ -27,10 +27,10 @@ def test_every_name_of_a_module_that_is_the_same_is_imported_by_its_path() -> No
 @pytest.mark.parametrize("path", PATHS)
 def test_every_module_has_what_its_row_says(path: str) -> None:
     module = import_module(f"potok.faust.{path}")
-    told = {given.partition("=")[0] for text in PATHS[path].values() for given in text.split()}
-    assert set(module.__all__) == told
-    assert dir(module) == sorted(told)
-    for name in told:
+    reported = {given.partition("=")[0] for text in PATHS[path].values() for given in text.split()}
+    assert set(module.__all__) == reported
+    assert dir(module) == sorted(reported)
+    for name in reported:
         assert getattr(module, name) is not None
 
 
@@ -53,5 +53,5 @@ def test_what_is_refused_says_what_to_do_instead() -> None:
 
 def test_a_module_is_found_by_who_has_imported_nothing_else() -> None:
     program = "import potok.faust.cli.base as base; import potok.faust.models.fields; print(base.option.__name__)"
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
-    assert told.stdout == "option\n"
+    reported = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+    assert reported.stdout == "option\n"

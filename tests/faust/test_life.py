@@ -1,4 +1,4 @@
-"""What happens in the worker beside agents: signals, services, settings."""
+"""What happens in the worker besides agents: signals, services, settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from potok.faust.services.services import Services
 def test_signals_are_sent_in_the_order_of_the_life_of_a_worker(tmp_path: Any) -> None:
     app = faust.App("app", broker=f"file:{tmp_path}")
     app.log().create_topic("orders", 2)
-    told: list[Any] = []
+    reported: list[Any] = []
     started = threading.Event()
 
     @app.agent("orders")
@@ -25,32 +25,32 @@ def test_signals_are_sent_in_the_order_of_the_life_of_a_worker(tmp_path: Any) ->
 
     @app.on_partitions_assigned.connect
     async def assigned(app: Any, assigned: Any, **_: Any) -> None:
-        told.append(sorted(assigned))
+        reported.append(sorted(assigned))
 
     @app.on_worker_init.connect
     def broken(app: Any, **_: Any) -> None:
-        told.append("init")
+        reported.append("init")
         raise RuntimeError("nobody minds")
 
     @app.on_started.connect(weak=False)
-    async def begun(app: Any, **_: Any) -> None:
-        told.append("started")
+    async def on_started(app: Any, **_: Any) -> None:
+        reported.append("started")
         started.set()
 
-    app.on_before_shutdown.connect(lambda app, **_: told.append("stopping"))
+    app.on_before_shutdown.connect(lambda app, **_: reported.append("stopping"))
     with Services(app, app.timed):
         assert started.wait(30)
-    assert told == ["init", [TP("orders", 0), TP("orders", 1)], "started", "stopping"]
+    assert reported == ["init", [TP("orders", 0), TP("orders", 1)], "started", "stopping"]
 
 
 def test_a_service_is_started_and_stopped_with_the_worker_and_works_meanwhile(tmp_path: Any) -> None:
     app = faust.App("app", broker=f"file:{tmp_path}")
-    told: list[str] = []
+    reported: list[str] = []
     ticked = threading.Event()
 
     class Part(faust.Service):
         async def on_start(self) -> None:
-            told.append("part")
+            reported.append("part")
 
     @app.service
     class Feed(faust.Service):
@@ -59,18 +59,18 @@ def test_a_service_is_started_and_stopped_with_the_worker_and_works_meanwhile(tm
             self.add_dependency(Part())
 
         async def on_first_start(self) -> None:
-            told.append("first")
+            reported.append("first")
 
         async def on_start(self) -> None:
-            told.append("start")
+            reported.append("start")
 
         async def on_stop(self) -> None:
-            told.append("stop")
+            reported.append("stop")
 
         @faust.Service.task
         async def wait(self) -> None:
             await self.wait_until_stopped()
-            told.append("never")
+            reported.append("never")
 
         @faust.Service.timer(0.001)
         async def tick(self) -> None:
@@ -79,8 +79,8 @@ def test_a_service_is_started_and_stopped_with_the_worker_and_works_meanwhile(tm
 
     with Services(app, app.timed):
         assert ticked.wait(30)
-    assert told[:3] == ["first", "start", "part"]
-    assert told[-1] == "stop" or told[-1] == "never"
+    assert reported[:3] == ["first", "start", "part"]
+    assert reported[-1] == "stop" or reported[-1] == "never"
     assert issubclass(Feed, faust.Service)
 
 
@@ -112,21 +112,21 @@ def test_who_wants_to_see_what_is_sent_sees_it(tmp_path: Any) -> None:
 
 
 def test_methods_of_an_app_of_its_own_are_called(tmp_path: Any) -> None:
-    told: list[str] = []
+    reported: list[str] = []
     started = threading.Event()
 
     class Shop(faust.App):
         async def on_start(self) -> None:
-            told.append("start")
+            reported.append("start")
 
         async def on_started(self) -> None:  # type: ignore[override]
-            told.append("started")
+            reported.append("started")
             started.set()
 
         async def on_stop(self) -> None:
-            told.append("stop")
+            reported.append("stop")
 
     app = Shop("app", broker=f"file:{tmp_path}")
     with Services(app, app.timed):
         assert started.wait(30)
-    assert told == ["start", "started", "stop"]
+    assert reported == ["start", "started", "stop"]

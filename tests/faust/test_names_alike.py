@@ -1,4 +1,4 @@
-"""A topic and a table of one name, which Faust keeps apart; and what agents and tables are told when they are made."""
+"""A topic and a table of one name, which Faust keeps apart; and the options of agents and tables."""
 
 from __future__ import annotations
 

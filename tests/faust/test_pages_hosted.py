@@ -151,9 +151,9 @@ def test_a_page_asks_an_agent_and_waits_for_what_it_yields(shop: Shop, tmp_path:
 
 def test_windows_are_read_by_processing_time_or_by_the_latest_record(shop: Shop, tmp_path: Path) -> None:
     with driven(shop, tmp_path, ("u1", 1.0, 0), ("u1", 1.0, HOUR), ("u1", 1.0, HOUR)) as (_, client):
-        told = client.get("/windows/u1/").json()
-    assert (told["now"], told["current"], told["before"], told["attribute"]) == (0, 2, 1, 2)
-    assert told["value"]["count"] == 2
+        reported = client.get("/windows/u1/").json()
+    assert (reported["now"], reported["current"], reported["before"], reported["attribute"]) == (0, 2, 1, 2)
+    assert reported["value"]["count"] == 2
 
 
 def test_tables_of_an_app_are_served_as_all_tables_are(shop: Shop, tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ def changes(client: httpx.Client, table: str, count: int) -> list[tuple[Any, Any
     with client.stream("GET", f"/tables/{table}/changes?from=beginning") as answer:
         for line in answer.iter_lines():
             if line.startswith("data: "):
-                told = json.loads(line[6:])
-                found.append((told["key"], told["row"]))
+                reported = json.loads(line[6:])
+                found.append((reported["key"], reported["row"]))
             if len(found) == count:
                 return found
     raise AssertionError(found)
@@ -195,8 +195,8 @@ def changes(client: httpx.Client, table: str, count: int) -> list[tuple[Any, Any
 
 def test_statements_over_http_read_the_app_and_change_nothing(shop: Shop, tmp_path: Path) -> None:
     with driven(shop, tmp_path, ("u1", 1.0, 0), ("u2", 3.0, 0)) as (driver, client):
-        told = client.post("/sql", json={"sql": "SELECT user_id, amount FROM orders WHERE amount > 2;"}).json()
-        assert told["results"][0]["rows"] == [["u2", 3.0]]
+        reported = client.post("/sql", json={"sql": "SELECT user_id, amount FROM orders WHERE amount > 2;"}).json()
+        assert reported["results"][0]["rows"] == [["u2", 3.0]]
         insert = "INSERT INTO orders (order_id, user_id, amount, items) VALUES ('o9', 'u2', 1.0, ARRAY['a']);"
         assert client.post("/sql", json={"sql": insert}).status_code == 200
         driver.run(more_to_come=True)

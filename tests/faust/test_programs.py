@@ -1,4 +1,4 @@
-"""What programs written for Faust do beside the shop: verbs, topics together, codecs, tables in the DSL."""
+"""What programs written for Faust do besides the shop: verbs, topics together, codecs, tables in the DSL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of spread agents are found by their keys, whatever the type of the topic and the way the key is told."""
+"""Rows of spread agents are found by their keys, whatever the type of the topic and the way the key is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of an app on Spark, beside its agents: each reads what the other writes."""
+"""Statements of an app on Spark, next to its agents: each reads what the other writes."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def run(directory: Path, orders: list[Any], large: int) -> None:
                     program.topics[0].send_soon(value=Order.from_data(item))
                 until(lambda: program.sql("SELECT n FROM by_user WHERE user_id = 'u1'") == [{"N": large}], PATIENCE_S)
                 until(lambda: seen.get("u1") == large, PATIENCE_S)
-                told = httpx.get(f"{server.url}/queries").json()["queries"]
-                assert {item["query_id"]: item["state"] for item in told} == {
+                reported = httpx.get(f"{server.url}/queries").json()["queries"]
+                assert {item["query_id"]: item["state"] for item in reported} == {
                     "order-processor": "RUNNING",
                     "order-processor.copied": "RUNNING",
                     "order-processor.by_user": "RUNNING",

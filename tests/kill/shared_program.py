@@ -23,7 +23,7 @@ def main(url: str, batch: int, prefix: str) -> None:
         shared.on_batch(lambda _: came.set())
         for each in PREFIXES[:2]:
             shared.add(orders_program.build(prefix + each))
-        # Whether the first two have anything left to do or not, the third comes when the batches have begun.
+        # Whether the first two have anything left to do or not, the third comes when the batches have started.
         came.wait(20)
         shared.add(orders_program.build(prefix + PREFIXES[2]))
         shared.wait_caught_up(PATIENCE_S, [first, second, third])

@@ -28,7 +28,7 @@ BATCH = 250
 # batches pass.
 DURABLE = [
     "epoch.before",
-    "epoch.begun",
+    "epoch.started",
     "state.before",
     "state.written",
     "state.written:5",
@@ -38,13 +38,13 @@ DURABLE = [
     "log.publish.synced:2",
     "log.publish.committed:2",
     "ledger.committed",
-    "epoch.begun",
+    "epoch.started",
 ]
 """Every step that makes something durable; `make faults` has a row for each of them with Spark."""
 
 FAILPOINTS = ["state.written", "ledger.before:2", "log.publish.synced:3", "ledger.committed:2", "batch.done:2"]
 """What Spark has a part in: the state is written by its workers, and one that is killed each time it tries makes Spark
-give up; a batch that was begun, and one that was committed, is in its checkpoint when it starts again."""
+give up; a batch that was started, and one that was committed, is in its checkpoint when it starts again."""
 
 
 @pytest.fixture

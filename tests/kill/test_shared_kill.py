@@ -32,16 +32,16 @@ BATCH = 150
 
 DURABLE = [
     "state.before",
-    "epoch.begun:3",
+    "epoch.started:3",
     "ledger.before:2",
     "log.publish.written:2",
     "log.publish.synced:2",
     "log.publish.committed:2",
     "log.publish.before:6",
 ]
-WITH_SPARK = ["epoch.begun:3", "log.publish.committed:2", "batch.done:2", "log.publish.before:6"]
+WITH_SPARK = ["epoch.started:3", "log.publish.committed:2", "batch.done:2", "log.publish.before:6"]
 """The third epoch is that of the member that comes while the others run; by the last it has had its turn. With Spark,
-a batch that was begun, and one that was committed, is in its checkpoint when it starts again."""
+a batch that was started, and one that was committed, is in its checkpoint when it starts again."""
 
 KAFKA_FAILPOINTS = ["log.publish.written:2", "log.publish.sent:2", "log.publish.sent:3", "log.publish.committed:4"]
 """After `sent` Kafka has the output of one member, its ledger does not know it, and the others are not committed."""

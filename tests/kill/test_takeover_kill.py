@@ -90,10 +90,10 @@ def fill(broker: Broker, prefix: str) -> None:
 def check_refused(first: subprocess.Popen[str], prefix: str, other: int) -> None:
     """Let the paused process continue: it ends as one that has lost its query."""
     first.send_signal(signal.SIGCONT)
-    _, told = first.communicate(timeout=DEADLINE_S)
-    assert first.returncode == 3, told
-    assert f'query "{prefix}orders-query" was taken over by process {other} on {socket.gethostname()}' in told
-    assert "Traceback" not in told
+    _, reported = first.communicate(timeout=DEADLINE_S)
+    assert first.returncode == 3, reported
+    assert f'query "{prefix}orders-query" was taken over by process {other} on {socket.gethostname()}' in reported
+    assert "Traceback" not in reported
 
 
 def check_all_read(broker: Broker, prefix: str) -> None:
@@ -119,14 +119,14 @@ def check_takeover(
     wait_until_paused(second)
     check_refused(first, prefix, second.pid)
     second.send_signal(signal.SIGCONT)
-    _, told = second.communicate(timeout=DEADLINE_S)
-    assert second.returncode == 0, told
+    _, reported = second.communicate(timeout=DEADLINE_S)
+    assert second.returncode == 0, reported
     check_all_read(broker, prefix)
 
 
 @pytest.mark.parametrize(
     "pause_at",
-    ["epoch.begun", "state.before", "state.written:3", "ledger.before", "ledger.before:2", "ledger.committed"],
+    ["epoch.started", "state.before", "state.written:3", "ledger.before", "ledger.before:2", "ledger.committed"],
 )
 def test_a_process_paused_on_the_embedded_log_gives_way_to_the_one_that_took_its_query_over(
     tmp_path: Path, processes: Processes, pause_at: str

@@ -1,4 +1,4 @@
-"""What the programs that tests start beside themselves begin with."""
+"""The prelude of the programs that tests start as processes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A broker in a directory of its own for each test, and programs run beside it."""
+"""A broker in a directory of its own for each test, and programs that run next to it."""
 
 from __future__ import annotations
 

@@ -101,23 +101,23 @@ def test_a_member_that_is_forgotten_leaves_too(broker: EmbeddedBroker, members: 
 
 def test_callbacks_report_assigned_and_revoked_partitions(broker: EmbeddedBroker, members: ExitStack) -> None:
     fill(broker, 2, 1)
-    told: list[tuple[str, list[PartitionId]]] = []
+    reported: list[tuple[str, list[PartitionId]]] = []
     first = Consumer(
         broker,
         "t",
         group="g",
-        on_assign=lambda partitions: told.append(("assign", partitions)),
-        on_revoke=lambda partitions: told.append(("revoke", partitions)),
+        on_assign=lambda partitions: reported.append(("assign", partitions)),
+        on_revoke=lambda partitions: reported.append(("revoke", partitions)),
     )
-    assert told == []
+    assert reported == []
     first.poll()
-    assert told == [("assign", [("t", 0), ("t", 1)])]
+    assert reported == [("assign", [("t", 0), ("t", 1)])]
     second = members.enter_context(Consumer(broker, "t", group="g"))
     shared(first, second)
-    assert told[1][0] == "revoke" and len(told[1][1]) == 1
+    assert reported[1][0] == "revoke" and len(reported[1][1]) == 1
     first.close()
-    assert told[2] == ("revoke", [place for place in [("t", 0), ("t", 1)] if place not in told[1][1]])
-    assert len(told) == 3
+    assert reported[2] == ("revoke", [place for place in [("t", 0), ("t", 1)] if place not in reported[1][1]])
+    assert len(reported) == 3
 
 
 def test_what_on_revoke_commits_counts(broker: EmbeddedBroker, members: ExitStack) -> None:
@@ -167,11 +167,11 @@ def test_a_member_that_was_taken_out_joins_again_although_its_callback_failed(
     broker: EmbeddedBroker, members: ExitStack
 ) -> None:
     fill(broker, 1, 2)
-    told: list[list[PartitionId]] = []
+    reported: list[list[PartitionId]] = []
 
     def fail_once(partitions: list[PartitionId]) -> None:
-        told.append(partitions)
-        if len(told) == 1:
+        reported.append(partitions)
+        if len(reported) == 1:
             raise ZeroDivisionError
 
     consumer = Consumer(broker, "t", group="g", start="earliest", on_revoke=fail_once, max_pause="100 ms")
@@ -181,7 +181,7 @@ def test_a_member_that_was_taken_out_joins_again_although_its_callback_failed(
     with pytest.raises(ZeroDivisionError):
         consumer.poll()
     assert len(consumer.poll()) == 2
-    assert told == [[("t", 0)]]
+    assert reported == [[("t", 0)]]
 
 
 def test_a_partition_is_read_although_its_start_was_unknown_at_first(
@@ -238,15 +238,15 @@ def test_a_partition_that_was_lost_and_came_back_starts_where_it_was_committed(
     broker: EmbeddedBroker, members: ExitStack
 ) -> None:
     fill(broker, 1, 6)
-    told: list[str] = []
+    reported: list[str] = []
     first = Consumer(
         broker,
         "t",
         group="g",
         start="earliest",
         max_pause="100 ms",
-        on_assign=lambda _: told.append("assign"),
-        on_revoke=lambda _: told.append("revoke"),
+        on_assign=lambda _: reported.append("assign"),
+        on_revoke=lambda _: reported.append("revoke"),
     )
     members.enter_context(first)
     first.poll(max_records=1)
@@ -256,7 +256,7 @@ def test_a_partition_that_was_lost_and_came_back_starts_where_it_was_committed(
     with pytest.raises(PartitionsMovedError):
         first.commit()
     assert texts(first) == ["0:4", "0:5"]
-    assert told == ["assign", "revoke", "assign"]
+    assert reported == ["assign", "revoke", "assign"]
 
 
 def test_iterating_stops_at_the_record_where_a_partition_is_reassigned(

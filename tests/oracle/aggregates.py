@@ -105,15 +105,15 @@ class Earliest(Latest):
 
 
 class Reduce(Kept):
-    begun = False
+    started = False
 
     def take(self, item: Item) -> None:
         assert self.aggregation.function is not None
-        if self.begun:
+        if self.started:
             # The function may change what it is given and raise after that, so it is given a copy.
             self.result = attempt(self.aggregation.function.callable, copy.deepcopy(self.result), item.value)
         else:
-            self.begun, self.result = True, item.value
+            self.started, self.result = True, item.value
 
 
 class Fold(Kept):

@@ -29,7 +29,7 @@ def seen_key(data: bytes | None) -> Any:
 
 
 def seen_value(data: bytes | None) -> Any:
-    """A value in a topic: JSON, or bytes that are told apart from any JSON."""
+    """A value in a topic: JSON, or bytes in a form that no JSON has."""
     try:
         return None if data is None else json.loads(data)
     except ValueError:

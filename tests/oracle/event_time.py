@@ -28,15 +28,15 @@ def event_time(timestamps: Timestamps, key: Any, value: Any, read: Input) -> int
         raise Unreadable(str(error)) from error
 
 
-def _to_ms(told: Any, form: str) -> int:
-    if isinstance(told, str):
-        told = dt.datetime.strptime(told, form) if form else dt.datetime.fromisoformat(told)
-    if isinstance(told, dt.datetime):
-        aware = told if told.tzinfo else told.replace(tzinfo=dt.UTC)
+def _to_ms(reported: Any, form: str) -> int:
+    if isinstance(reported, str):
+        reported = dt.datetime.strptime(reported, form) if form else dt.datetime.fromisoformat(reported)
+    if isinstance(reported, dt.datetime):
+        aware = reported if reported.tzinfo else reported.replace(tzinfo=dt.UTC)
         return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
-    if isinstance(told, bool) or not isinstance(told, int | float):
-        raise Unreadable(f"{told!r} is not a time")
-    return int(told * {"seconds": 1000, "microseconds": 0.001}.get(form, 1))
+    if isinstance(reported, bool) or not isinstance(reported, int | float):
+        raise Unreadable(f"{reported!r} is not a time")
+    return int(reported * {"seconds": 1000, "microseconds": 0.001}.get(form, 1))
 
 
 def next_stream_time(timestamps: Timestamps, stream_time_ms: int | None, at_ms: int) -> int:

@@ -141,8 +141,8 @@ class EventRows:
         for times, row in sorted(after.items(), key=lambda pair: pair[0]):
             was = before.get(times)
             if was != row:
-                told = replace(item, at_ms=row.at_ms)
-                yield Change(self.key(item.key, times), was.result if was else None, row.result, told)
+                reported = replace(item, at_ms=row.at_ms)
+                yield Change(self.key(item.key, times), was.result if was else None, row.result, reported)
 
     def key(self, key: Any, times: Times) -> Any:
         return windowed_key(key, *times)

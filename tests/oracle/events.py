@@ -26,23 +26,23 @@ class Told:
 
 def events_in(read: Input, types: EventTypes) -> Told:
     """The event of a record, its data upcast and fitted."""
-    told = _envelope(read, types.envelope)
+    reported = _envelope(read, types.envelope)
     for name in ("id", "type", "source"):
-        if not isinstance(told.get(name), str) or not told[name]:
+        if not isinstance(reported.get(name), str) or not reported[name]:
             raise Undecodable(f"{name} is missing")
     known = {type_.name: type_ for type_ in types.types}
-    at_ms = _instant_ms(told["time"]) if told.get("time") is not None else None
-    if told["type"] not in known:
+    at_ms = _instant_ms(reported["time"]) if reported.get("time") is not None else None
+    if reported["type"] not in known:
         if types.selects:
-            return Told(told["id"], "", at_ms, [])
-        raise Undecodable(f"{told['type']} is not read here")
-    type_, data = known[told["type"]], told.get("data")
-    parts = _upcast([{} if data is None else data], _version(told), type_)
+            return Told(reported["id"], "", at_ms, [])
+        raise Undecodable(f"{reported['type']} is not read here")
+    type_, data = known[reported["type"]], reported.get("data")
+    parts = _upcast([{} if data is None else data], _version(reported), type_)
     fitted = [fit_struct(part, type_.schema) for part in parts]
     if len(types.types) > 1:
         fields = {field.name for each in types.types for field in each.schema.fields}
         fitted = [{"event_type": type_.name, **dict.fromkeys(fields), **part} for part in fitted]
-    return Told(told["id"], told.get("correlationid", told["id"]), at_ms, fitted)
+    return Told(reported["id"], reported.get("correlationid", reported["id"]), at_ms, fitted)
 
 
 def _envelope(read: Input, envelope: str) -> dict[str, Any]:
@@ -75,9 +75,9 @@ def _json(value: bytes | None) -> dict[str, Any]:
     return found
 
 
-def _version(told: dict[str, Any]) -> int:
+def _version(reported: dict[str, Any]) -> int:
     try:
-        return int(str(told.get("eventversion", 1)).split(".")[0])
+        return int(str(reported.get("eventversion", 1)).split(".")[0])
     except ValueError as error:
         raise Undecodable("not a version") from error
 

@@ -31,8 +31,8 @@ class MortalRows(LatestRows):
         for text in over:
             item, (_, value) = self.last.pop(text), self.held.pop(text)
             at_ms = item.at_ms + self.ttl_ms
-            told = replace(item, at_ms=at_ms, stream_time_ms=max(at_ms, item.stream_time_ms))
-            gone.append(Change(item.key, value, None, told))
+            reported = replace(item, at_ms=at_ms, stream_time_ms=max(at_ms, item.stream_time_ms))
+            gone.append(Change(item.key, value, None, reported))
         return gone
 
 

@@ -1,6 +1,6 @@
 """Recomputes what a topology must have made of its whole input: record by record, with a dict for each table.
 
-Nothing here is shared with the engine or its kernels: no batches, no shards, no columns, no tracing. Unless told
+Nothing here is shared with the engine or its kernels: no batches, no shards, no columns, no tracing. Unless asked
 otherwise it reads the partitions one after the other, since what is promised does not depend on how they interleave;
 where a stream is joined with a table and does not wait, the oldest record first.
 """
@@ -134,15 +134,15 @@ class _Walk:
         """Tell the events of a record one after the other, all of them or none."""
         try:
             key = decode(read.key, source.key)
-            told = events_in(read, types)
-            own = read if told.at_ms is None else replace(read, timestamp_ms=told.at_ms)
-            times = [event_time(source.timestamps, key, value, own) for value in told.parts]
+            reported = events_in(read, types)
+            own = read if reported.at_ms is None else replace(read, timestamp_ms=reported.at_ms)
+            times = [event_time(source.timestamps, key, value, own) for value in reported.parts]
         except (Undecodable, Unreadable) as error:
             reason = "decode" if isinstance(error, Undecodable) else "timestamp"
             self.set_aside(position, read, source, reason, error)
             return
         partition = position.topic, position.partition
-        for index, (value, at_ms) in enumerate(zip(told.parts, times, strict=True)):
+        for index, (value, at_ms) in enumerate(zip(reported.parts, times, strict=True)):
             stream_time_ms = next_stream_time(source.timestamps, self.stream_times.get(partition), at_ms)
             self.stream_times[partition] = stream_time_ms
             self.pass_on(source, Item(key, value, at_ms, stream_time_ms, position, read, (index,), as_read=False))

@@ -175,7 +175,7 @@ class Oracle:
         must: bool,
         then: Then,
     ) -> Iterator[Outcome]:
-        def behind(number: int, at: int, taken: Taken, now: Need, begun: bool) -> Iterator[Outcome]:
+        def behind(number: int, at: int, taken: Taken, now: Need, started: bool) -> Iterator[Outcome]:
             if number == len(parts):
                 yield from then(at, taken, now._replace(moved=begun))
                 return
@@ -186,7 +186,7 @@ class Oracle:
                 else:
                     now = now._replace(never=(*now.never, node.variable), moved=False)
                 now = now._replace(silence_ms=shorter(now.silence_ms, node.within_ms))
-                yield from behind(number + 1, at, taken, now, begun)
+                yield from behind(number + 1, at, taken, now, started)
                 return
             following, needed = list[str](), must
             for _, other in parts[number + 1 :]:
@@ -196,10 +196,10 @@ class Oracle:
                     break
             else:
                 following += ahead
-            entry = now._replace(gap=gap if begun else need.gap, moved=False)
+            entry = now._replace(gap=gap if started else need.gap, moved=False)
 
             def on(at: int, taken: Taken, after: Need) -> Iterator[Outcome]:
-                return behind(number + 1, at, taken, after, begun or after.moved)
+                return behind(number + 1, at, taken, after, started or after.moved)
 
             yield from self.go(node, at, taken, entry, following, needed, on)
 

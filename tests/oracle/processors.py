@@ -84,8 +84,8 @@ class ProcessorSteps:
             timer = min(memory.timers)
             memory.timers.remove(timer)
             at, name, since = timer
-            told, times = {"timer": name, "at": at}, (at, max(at, since))
-            item = Item(memory.key, told, *times, NOWHERE, Input(None, None), headless=True)
+            reported, times = {"timer": name, "at": at}, (at, max(at, since))
+            item = Item(memory.key, reported, *times, NOWHERE, Input(None, None), headless=True)
             yield from self.call(memory, item, lambda ctx, user, at=at: user.on_timer(memory.key, at, ctx), name)
 
     def call(

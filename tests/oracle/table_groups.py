@@ -92,8 +92,8 @@ class AggregatedRows:
                 return value
             return function.callable(copy.deepcopy(self.folded[text]), value)
         make = aggregation.make_initial
-        begun = make.callable() if make else aggregation.initial
-        return call_aggregator(function, key, value, copy.deepcopy(self.folded.get(text, begun)))
+        started = make.callable() if make else aggregation.initial
+        return call_aggregator(function, key, value, copy.deepcopy(self.folded.get(text, started)))
 
     def result(self, text: str) -> Any:
         members = self.members.get(text)

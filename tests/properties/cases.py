@@ -115,12 +115,12 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(program.text, partitions, draw(st.integers(1, 3)), draw(st.booleans()), runs)
 
 
-def _slice(filled: dict[str, dict[int, list[Input]]], low: int, high: int, begun: bool) -> list[Send]:
-    """The records between two percentages of each partition; with `begun`, the first slice has its first record."""
+def _slice(filled: dict[str, dict[int, list[Input]]], low: int, high: int, started: bool) -> list[Send]:
+    """The records between two percentages of each partition; with `started`, the first slice has its first record."""
     sends = []
     for topic, partitions in filled.items():
         for partition, records in partitions.items():
-            least = 1 if begun else 0
+            least = 1 if started else 0
             start = 0 if low < 0 else max(least, len(records) * low // 100)
             stop = max(least, len(records) * high // 100)
             sends += [

@@ -132,8 +132,8 @@ def _orders(records: list[Written]) -> dict[tuple[str, int, str], list[Any]]:
 
 def _dead_letters_differ(actual: Expected, expected: Expected) -> list[str]:
     """What a timer made lies nowhere in the log, so it has no bytes to compare."""
-    told = [[(d, d.value if d.position.topic else None) for d in side.dead_letters] for side in (actual, expected)]
-    bags = [[(*d.position, d.step, d.reason, value) for d, value in side] for side in told]
+    reported = [[(d, d.value if d.position.topic else None) for d in side.dead_letters] for side in (actual, expected)]
+    bags = [[(*d.position, d.step, d.reason, value) for d, value in side] for side in reported]
     found = _bags_differ("dead letter", *bags)
     for title, side in (("got", actual), ("expected", expected)) if found else ():
         found += [f"{title}: {tuple(d.position)} at {d.step}: {d.reason} ({d.error})" for d in side.dead_letters]

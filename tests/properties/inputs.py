@@ -123,8 +123,8 @@ def inputs(draw: st.DrawFn, program: Program) -> dict[str, dict[int, list[Input]
     for topic in program.topics.values():
         partitions: dict[int, list[Input]] = {p: [] for p in range(topic.partitions)}
         if program.windowed:
-            for partition, begun in partitions.items():
-                begun.append(draw(_firsts(topic, partition)))
+            for partition, started in partitions.items():
+                started.append(draw(_firsts(topic, partition)))
         size = draw(st.sampled_from([3, 9, 15]))
         for record in draw(st.lists(_records(topic), min_size=size, max_size=size + 4)):
             partition = _partition_of(record.key, topic) if topic.by_key else draw(st.integers(0, topic.partitions - 1))

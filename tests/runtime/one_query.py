@@ -24,13 +24,13 @@ def group_of(prepared: Prepared, settings: Settings) -> QueryGroup:
 def process_all(group: QueryGroup, waiting: Callable[[PotokError], None]) -> None:
     """Run batches until all records are processed; `waiting` is called with each error that is waited for."""
     (member,) = group._queries.values()
-    told: PotokError | None = None
+    reported: PotokError | None = None
     while True:
         moved = group.step()
         waits_for = group.waiting_for or (member.waiting.error if member.waiting else None)
-        if waits_for is not None and waits_for is not told:
+        if waits_for is not None and waits_for is not reported:
             waiting(waits_for)
-        told = waits_for
+        reported = waits_for
         if not moved and waits_for is None and not member.lag():
             return
         if not moved:

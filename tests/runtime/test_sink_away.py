@@ -40,7 +40,7 @@ def site() -> Iterator[Site]:
 
 
 class Endpoint:
-    """Answers 503 to some records, for as often as it was told, and notes those that it took."""
+    """Answers 503 to some records, as often as requested, and notes those that it accepted."""
 
     def __init__(self) -> None:
         self._left, self._guard = dict(REFUSED), threading.Lock()

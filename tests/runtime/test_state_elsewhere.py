@@ -1,4 +1,4 @@
-"""Queries whose state is on a server: the same tables, the same deaths, and readers that need not be told."""
+"""Queries whose state is on a server: the same tables, the same deaths, and readers that need not be reported."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def feed(driver: InProcess) -> None:
 
 
 def test_a_query_keeps_the_same_tables_wherever_its_state_is(state: str, name: str) -> None:
-    with InProcess(tables(name), state=state) as there, InProcess(tables(name)) as beside:
-        for driver in (there, beside):
+    with InProcess(tables(name), state=state) as there, InProcess(tables(name)) as other:
+        for driver in (there, other):
             feed(driver)
             driver.run(2)
-        assert there.tables.snapshot() == beside.tables.snapshot()
+        assert there.tables.snapshot() == other.tables.snapshot()
         assert there.table("n").get("a") == 3
-        assert there.table("last").range("b", "d") == beside.table("last").range("b", "d")
+        assert there.table("last").range("b", "d") == other.table("last").range("b", "d")
         assert not (there._prepared.directory / "state").exists()
 
 

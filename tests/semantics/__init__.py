@@ -1,1 +1,1 @@
-"""What each step means, told as data: records with times, and what must come of them."""
+"""The semantics of each step as data: records with times, and their expected results."""

@@ -91,7 +91,7 @@ def differences(case: Case, made: Made, *, each: bool) -> list[str]:
         else:
             found += [f"stream {topic}: {text}" for text in _bags_differ(made.topics[topic], records)]
     for topic, records in case.each.items() if each else ():
-        shown = [_as_told(record, told) for record, told in zip(made.topics[topic], records, strict=False)]
+        shown = [_as_told(record, reported) for record, reported in zip(made.topics[topic], records, strict=False)]
         if len(made.topics[topic]) != len(records) or not all(map(same, shown, map(_filled, records))):
             found.append(f"sequence {topic}: {made.topics[topic]}, expected {records}")
     return found + [f"dead letters: {text}" for text in _bags_differ(made.dead_letters, case.dead_letters)]
@@ -101,9 +101,9 @@ def _filled(record: dict[str, Any]) -> dict[str, Any]:
     return {"key": None, "value": None} | record
 
 
-def _as_told(record: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
+def _as_told(record: dict[str, Any], reported: dict[str, Any]) -> dict[str, Any]:
     """What came, with no more than the case tells of it."""
-    return {name: item for name, item in record.items() if name in told or name in ("key", "value")}
+    return {name: item for name, item in record.items() if name in reported or name in ("key", "value")}
 
 
 def _rows_differ(actual: dict[str, Any], expected: dict[str, Any]) -> list[str]:
@@ -116,8 +116,10 @@ def _rows_differ(actual: dict[str, Any], expected: dict[str, Any]) -> list[str]:
 
 
 def _bags_differ(actual: list[dict[str, Any]], expected: list[dict[str, Any]]) -> list[str]:
-    told = set().union({"key", "value"}, *expected) if not expected or "step" not in expected[0] else set(expected[0])
-    left = Counter(canonical({name: item for name, item in record.items() if name in told}) for record in actual)
+    reported = (
+        set().union({"key", "value"}, *expected) if not expected or "step" not in expected[0] else set(expected[0])
+    )
+    left = Counter(canonical({name: item for name, item in record.items() if name in reported}) for record in actual)
     right = Counter(canonical(record if "step" in record else _filled(record)) for record in expected)
     found = [f"{n} x {text} is missing" for text, n in (right - left).items()]
     return found + [f"{n} x {text} is too many" for text, n in (left - right).items()]

@@ -1,4 +1,4 @@
-"""A client that speaks HTTP/2 frame by frame, and opens its windows only when it is told to."""
+"""A client that speaks HTTP/2 frame by frame, and opens its windows only on request."""
 
 from __future__ import annotations
 

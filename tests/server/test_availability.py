@@ -77,8 +77,8 @@ def test_a_head_up_to_the_limit_is_read_whatever_comes_behind_it(server: Server)
 
 
 def test_trailers_without_end_are_refused(server: Server) -> None:
-    begun = b"POST /sql HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
-    answer_to(server, begun + b"a: b\r\n" * 100_000)
+    started = b"POST /sql HTTP/1.1\r\n" + HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
+    answer_to(server, started + b"a: b\r\n" * 100_000)
     assert answer_to(server, b"GET /info HTTP/1.1\r\n" + HEAD + b"\r\n").startswith(b"HTTP/1.1 200 ")
 
 
@@ -139,10 +139,10 @@ def test_statements_are_read_in_threads(server: Server, client: httpx.Client, mo
 def test_bodies_that_come_slowly_do_not_fill_the_memory(shop: Play) -> None:
     body = b'{"sql": "SHOW STREAMS;"}'.ljust(600)
     with Server(shop.database, port=0, limits=Limits(body_bytes=800, bodies_bytes=1_000)) as server:
-        begun = b"POST /sql HTTP/1.1\r\n" + HEAD + b"Content-Length: 600\r\n\r\n" + body[:590]
+        started = b"POST /sql HTTP/1.1\r\n" + HEAD + b"Content-Length: 600\r\n\r\n" + body[:590]
         with httpx.Client(base_url=server.url, timeout=60) as client:
             with socket.create_connection(("127.0.0.1", server.port), timeout=60) as slow:
-                slow.sendall(begun)
+                slow.sendall(started)
                 while (found := client.post("/sql", content=body)).status_code == 200:
                     pass
                 assert (found.status_code, "too many requests" in found.text) == (503, True)

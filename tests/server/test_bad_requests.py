@@ -124,13 +124,13 @@ def test_work_sees_that_its_time_is_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "told"),
+    ("error", "status", "reported"),
     [
         (KeyError("secret"), 500, "internal error in Potok: KeyError"),
         (OSError(24, "Too many open files"), 503, "ulimit"),
     ],
 )
-def test_unexpected_exceptions_become_error_responses(shop: Play, error: Exception, status: int, told: str) -> None:
+def test_unexpected_exceptions_become_error_responses(shop: Play, error: Exception, status: int, reported: str) -> None:
     app = create_app(shop.database)
 
     @app.get("/fails")
@@ -139,5 +139,5 @@ def test_unexpected_exceptions_become_error_responses(shop: Play, error: Excepti
 
     found = TestClient(app, "http://127.0.0.1", raise_server_exceptions=False).get("/fails")
     assert (found.status_code, found.headers["content-type"]) == (status, "application/problem+json")
-    assert told in found.text
+    assert reported in found.text
     assert "secret" not in found.text

@@ -72,12 +72,12 @@ def body(random: Random) -> bytes:
         return random.choice(hostile.BYTES)
     if kind < 0.5:
         text = filled(random, random.choice(STATEMENTS))
-        told: Any = {random.choice(["sql", "ksql"]): text, random.choice(FIELDS): random.choice(SMALL)}
+        reported: Any = {random.choice(["sql", "ksql"]): text, random.choice(FIELDS): random.choice(SMALL)}
     elif kind < 0.9:
-        told = {random.choice(FIELDS): random.choice(SMALL) for _ in range(random.randrange(4))}
+        reported = {random.choice(FIELDS): random.choice(SMALL) for _ in range(random.randrange(4))}
     else:
-        told = random.choice(SMALL)
-    text = json.dumps(told)
+        reported = random.choice(SMALL)
+    text = json.dumps(reported)
     lines = [text, *(json.dumps(random.choice(SMALL)) for _ in range(random.randrange(3)))]
     return "\n".join(lines if random.random() < 0.3 else [text]).encode()
 
@@ -134,8 +134,8 @@ def test_every_request_gets_one_of_our_answers(app: FastAPI, random: Random) -> 
             ]
             sent = body(random) if method in ("POST", "PUT", "DELETE") else b""
             note(f"{method} {path[:200]}?{query[:200]} {headers} {sent[:300]!r}")
-            status, told = await ask(app, method, path, query, headers, sent)
-            assert status < 500 or status in (501, 503), told[:500]
-            assert b"internal error" not in told.lower()
+            status, reported = await ask(app, method, path, query, headers, sent)
+            assert status < 500 or status in (501, 503), reported[:500]
+            assert b"internal error" not in reported.lower()
 
     asyncio.run(talk())

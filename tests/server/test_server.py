@@ -60,11 +60,11 @@ def test_http_2_is_used_with_clients_that_start_with_its_preface(server: Server,
 
 
 @pytest.mark.parametrize(
-    "begun", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 40, b"\x16\x03\x01", b"\r\n\r\n", b"PRI"]
+    "started", [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 40, b"\x16\x03\x01", b"\r\n\r\n", b"PRI"]
 )
-def test_bytes_that_are_not_a_request_end_their_connection_and_nothing_else(server: Server, begun: bytes) -> None:
+def test_bytes_that_are_not_a_request_end_their_connection_and_nothing_else(server: Server, started: bytes) -> None:
     with socket.create_connection(("127.0.0.1", server.port), timeout=30) as raw:
-        raw.sendall(begun)
+        raw.sendall(started)
         raw.shutdown(socket.SHUT_WR)
         raw.settimeout(30)
         while raw.recv(4096):

@@ -1,4 +1,4 @@
-"""Records for sinks, and what a sink is told when it is opened."""
+"""Records for sinks, and what a sink gets when it is opened."""
 
 from __future__ import annotations
 

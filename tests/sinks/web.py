@@ -1,4 +1,4 @@
-"""A web server for tests: it remembers what came, and answers as it was told."""
+"""A web server for tests: it remembers what came, and responds as configured."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_a_client_that_resets_its_connection_leaves_the_others_alone(tmp_path: P
     with listening(EmbeddedBroker(tmp_path)) as (gateway, address), socket.create_connection(address) as other:
         with socket.create_connection(address) as client:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-            client.sendall(b"begun")
+            client.sendall(b"started")
         other.sendall(b"whole\n")
         until(lambda: gateway.counts("l").landed >= 1)
         assert b"whole" in values(gateway.broker)

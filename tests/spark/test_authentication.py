@@ -43,15 +43,15 @@ def test_who_says_no_is_believed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("master", "told", "expected"),
+    ("master", "reported", "expected"),
     [
         ("spark://host:7077", {}, {"spark.authenticate": "false"}),
         ("spark://host:7077", {"spark.authenticate": "true"}, {"spark.authenticate": "true"}),
         ("local[2]", {}, {}),
     ],
 )
-def test_options_of_spark_submit_are_kept(master: str, told: dict[str, str], expected: dict[str, str]) -> None:
-    assert as_submitted(master, told) == expected  # type: ignore[arg-type]
+def test_options_of_spark_submit_are_kept(master: str, reported: dict[str, str], expected: dict[str, str]) -> None:
+    assert as_submitted(master, reported) == expected  # type: ignore[arg-type]
 
 
 def test_the_running_session_authenticates(spark: SparkContext) -> None:

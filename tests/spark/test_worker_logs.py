@@ -25,9 +25,9 @@ logging.getLogger("py4j.clientserver").info("a call")
 
 def written(level: str) -> list[str]:
     """Return what a Spark process logs at the given level, without the time."""
-    told = {**os.environ, worker_logs.VARIABLE: level}
+    reported = {**os.environ, worker_logs.VARIABLE: level}
     done = subprocess.run(
-        [sys.executable, "-c", TASK], capture_output=True, text=True, timeout=60, check=True, env=told
+        [sys.executable, "-c", TASK], capture_output=True, text=True, timeout=60, check=True, env=reported
     )
     return [re.sub(r"^\[[-0-9: ]+\] ", "", line) for line in done.stderr.splitlines()]
 

@@ -172,9 +172,9 @@ REFUSED = {
 
 def test_a_script_that_would_fill_the_memory_is_refused() -> None:
     found = run_limited(SCRIPTS, list(REFUSED))
-    for (script, outcome), told in zip(REFUSED.items(), found, strict=True):
-        length = told.rpartition(" ")[2]
-        assert outcome in told, (script, told[:200])
+    for (script, outcome), reported in zip(REFUSED.items(), found, strict=True):
+        length = reported.rpartition(" ")[2]
+        assert outcome in reported, (script, reported[:200])
         assert not length.isdigit() or int(length) < 20_000, "the error repeats the text"
 
 

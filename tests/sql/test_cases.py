@@ -1,4 +1,4 @@
-"""Scripts as stories: statements, records, and what comes of them; or why a statement is refused."""
+"""Scripts as cases: statements, records and their results, or why a statement is refused."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from potok.sql.errors import SqlError
 from potok.testing import SqlDriver
 from sql.in_process_sql import InProcessSql
-from sql.stories import check_outputs, check_queries, stories, tell
+from sql.script_cases import cases, check_outputs, check_queries, play
 
-ALL = stories()
+ALL = cases()
 TOLD = [pytest.param(case, id=name) for name, case in ALL if "error" not in case]
 IN_ONE_BATCH = [pytest.param(case, id=name) for name, case in ALL if "error" not in case and "each" not in case]
 REFUSED = [pytest.param(case, id=name) for name, case in ALL if "error" in case]
@@ -21,7 +21,7 @@ SAMPLE = [pytest.param(case, id=name) for name, case in ALL if case.get("spark")
 @pytest.mark.parametrize("case", TOLD)
 def test_records_that_arrive_one_by_one_have_the_result_of_the_case(case: dict[str, Any]) -> None:
     with InProcessSql(case["given"]) as driver:
-        tell(driver, case, one_by_one=True)
+        play(driver, case, one_by_one=True)
         check_outputs(driver, case, one_by_one=True)
         check_queries(driver, case)
 
@@ -29,7 +29,7 @@ def test_records_that_arrive_one_by_one_have_the_result_of_the_case(case: dict[s
 @pytest.mark.parametrize("case", IN_ONE_BATCH)
 def test_records_in_one_batch_return_the_same(case: dict[str, Any]) -> None:
     with InProcessSql(case["given"]) as driver:
-        tell(driver, case, one_by_one=False)
+        play(driver, case, one_by_one=False)
         check_outputs(driver, case, one_by_one=False)
         check_queries(driver, case)
 
@@ -53,7 +53,7 @@ def test_a_statement_is_refused_with_a_position_and_a_reason(case: dict[str, Any
 def test_spark_returns_the_same(case: dict[str, Any]) -> None:
     one_by_one = case.get("each", False)
     with SqlDriver(case["given"]) as driver:
-        tell(driver, case, one_by_one=one_by_one)
+        play(driver, case, one_by_one=one_by_one)
         check_outputs(driver, case, one_by_one=one_by_one)
         check_queries(driver, case)
 

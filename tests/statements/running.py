@@ -24,15 +24,15 @@ class Running(Database):
         self, directory: Path, *, runs: bool = True, broker: Broker | None = None, connects: bool = False
     ) -> None:
         self._directory = directory
-        self.begun: list[ByHand] = []
+        self.started: list[ByHand] = []
         log = broker or EmbeddedBroker.shared(directory)
         connectors = SqlConnectors(log) if connects else None
         super().__init__(log, Settings(broker=log.url, shards=2), runs=runs, connectors=connectors)
         self.session = SqlSession(self)
 
     def _shared_query(self) -> QueryGroup:
-        self.begun.append(ByHand(self._directory, "sql", broker=self.broker))
-        return self.begun[-1]
+        self.started.append(ByHand(self._directory, "sql", broker=self.broker))
+        return self.started[-1]
 
     def _supervise(self) -> None:
         """The test calls `tend`."""
@@ -49,14 +49,14 @@ class Running(Database):
 
     def run(self) -> None:
         """Let the queries take in what is there."""
-        self.begun[-1].settle()
+        self.started[-1].settle()
 
     def states(self) -> dict[str, str]:
         return {query.query_id: query.state for query in self.queries()}
 
     def kill(self) -> None:
         """Let go of the locks, as the end of a process does, and close nothing."""
-        for shared in self.begun:
+        for shared in self.started:
             shared.kill()
 
 

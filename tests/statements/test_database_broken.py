@@ -77,8 +77,8 @@ def test_unreadable_input_is_reported_once_in_one_line(
     caplog.clear()
     with opened(tmp_path) as third:
         third.execute("SHOW STREAMS; SHOW QUERIES;")
-    told = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
-    assert told == ["B and C cannot be loaded: there is no function ZZ; --functions FILE loads functions"]
+    reported = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert reported == ["B and C cannot be loaded: there is no function ZZ; --functions FILE loads functions"]
 
 
 def test_dropped_sources_cause_no_warnings(

@@ -82,7 +82,7 @@ def test_a_process_that_dies_once_a_statement_is_written_down_leaves_all_of_it(
 
 def test_a_query_that_cannot_start_is_recorded_and_reported(database: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     database.start()
-    shared = database.begun[-1]
+    shared = database.started[-1]
     add = shared.add
 
     def full(*_: object, **__: object) -> None:
@@ -100,7 +100,7 @@ def test_a_query_that_cannot_start_is_recorded_and_reported(database: Running, m
 def test_all_queries_start_again_after_a_commit_that_failed(database: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     database.do("CREATE STREAM b AS SELECT * FROM a;")
     database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
-    first = database.begun[-1]
+    first = database.started[-1]
     publish = EmbeddedBroker.publish
 
     def full(*_: object, **__: object) -> None:
@@ -113,7 +113,7 @@ def test_all_queries_start_again_after_a_commit_that_failed(database: Running, m
     first._close(caught.value)
     assert set(database.states().values()) == {"ERROR"}
     database.tend()
-    assert len(database.begun) == 2
+    assert len(database.started) == 2
     database.run()
     assert set(database.states().values()) == {"RUNNING"}
     assert len(database.rows("SELECT * FROM b;")) == len(database.rows("SELECT * FROM t;")) == 5
@@ -208,7 +208,7 @@ def test_an_id_of_a_query_that_no_statement_started_is_refused(database: Running
     from runtime.queries.by_hand import counting
 
     database.start()
-    database.begun[-1].add(counting("FOREIGN", "a"))
+    database.started[-1].add(counting("FOREIGN", "a"))
     database.do("CREATE STREAM c (id VARCHAR KEY, n INT) WITH (KAFKA_TOPIC = 'c', PARTITIONS = 1);")
     with pytest.raises(Refused, match="query FOREIGN ran before"):
         database.do("INSERT INTO c WITH (QUERY_ID = 'foreign') SELECT * FROM a;")
@@ -252,7 +252,7 @@ def test_a_process_whose_queries_another_one_runs_by_now_says_so_and_does_not_ta
     with pytest.raises(QueryTakenOver) as refused:
         database.check()
     assert refused.value.exit_code == 3
-    assert len(database.begun) == 1
+    assert len(database.started) == 1
     second.run()
     assert len(second.rows("SELECT * FROM b;")) == 6
     assert second.states() == {"CSAS_B_1": "RUNNING"}

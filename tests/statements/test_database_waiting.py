@@ -19,9 +19,9 @@ def test_without_its_jvm_a_process_says_so_and_tries_no_more(
     database.do("CREATE STREAM b AS SELECT * FROM a;")
     database.check()
     monkeypatch.setattr(databases, "jvm_is_gone", lambda: True)
-    database.begun[-1]._close(QueryFailed("sql", JVM_GONE))
+    database.started[-1]._close(QueryFailed("sql", JVM_GONE))
     database.tend()
-    assert len(database.begun) == 1
+    assert len(database.started) == 1
     assert {query.state: JVM_GONE in query.error for query in database.queries()} == {"ERROR": True}
     for ask in (database.check, lambda: database.session.wait_caught_up(0)):
         with pytest.raises(JvmGone, match="Spark's JVM is gone"):
@@ -68,7 +68,7 @@ def test_a_query_that_never_ran_does_not_make_a_deleted_topic_again(database: Ru
 
 def test_who_waits_until_the_queries_have_caught_up_finds_the_rows_of_what_was_written(database: Running) -> None:
     database.session.wait_caught_up(0)
-    assert database.begun == []
+    assert database.started == []
     database.do("CREATE TABLE t AS SELECT n, COUNT(*) AS c FROM a GROUP BY n;")
     with pytest.raises(NotCaughtUp):
         database.session.wait_caught_up(0)

@@ -54,5 +54,5 @@ def test_queries_show_them_and_what_is_kept_is_null(play: Play) -> None:
     assert play.rows("SELECT * FROM json;") == [("a", None, None), ("b", day, [day])]
     assert play.rows("SELECT * FROM avro;") == [("a", None), ("b", day)]
     assert play.rows("SELECT * FROM by_day;") == [(day, 1)]
-    told = play.rows("SELECT expression, message FROM KSQL_PROCESSING_LOG WHERE query_id = 'CSAS_AVRO_2';")
-    assert told == [("FROM_DAYS(D)", "a date outside of the years 1 to 9999 cannot be kept")]
+    reported = play.rows("SELECT expression, message FROM KSQL_PROCESSING_LOG WHERE query_id = 'CSAS_AVRO_2';")
+    assert reported == [("FROM_DAYS(D)", "a date outside of the years 1 to 9999 cannot be kept")]

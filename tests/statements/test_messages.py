@@ -7,7 +7,7 @@ from potok.topology.compare import Change
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (
             Change(
@@ -29,8 +29,8 @@ from potok.topology.compare import Change
         (Change("T.more", "is odd", False), "T.more: is odd"),
     ],
 )
-def test_an_incompatible_change_is_described_in_terms_of_statements(change: Change, told: str) -> None:
-    assert mismatch_message(change, "T") == told
+def test_an_incompatible_change_is_described_in_terms_of_statements(change: Change, reported: str) -> None:
+    assert mismatch_message(change, "T") == reported
 
 
 @pytest.mark.parametrize(

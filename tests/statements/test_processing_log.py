@@ -1,4 +1,4 @@
-"""What could not be computed is NULL, and told: counted for each query, and record by record in a stream."""
+"""What could not be computed is NULL, and reported: counted for each query, and record by record in a stream."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def logged(play: Play) -> list[tuple[object, ...]]:
 def test_a_failed_expression_is_reported_with_its_record(play: Play) -> None:
     play.do(ORDERS + RATIOS)
     fed(play, ("o1", 4, 2, "7"), ("o2", 1, 0, "8"), ("o3", 6, 3, "many"))
-    told = logged(play)
-    assert [(*row[:2], *row[3:]) for row in told] == [
+    reported = logged(play)
+    assert [(*row[:2], *row[3:]) for row in reported] == [
         ("CSAS_RATIOS_1", "(A / B)", "orders", 0, 1, 1),
         ("CSAS_RATIOS_1", "CAST(TEXT AS INTEGER)", "orders", 0, 2, 1),
     ]
-    assert "zero" in str(told[0][2])
-    assert "many" in str(told[1][2])
+    assert "zero" in str(reported[0][2])
+    assert "many" in str(reported[1][2])
 
 
 def test_failures_are_counted_for_the_query_that_has_them(play: Play) -> None:
@@ -62,9 +62,9 @@ def test_failures_are_counted_for_the_query_that_has_them(play: Play) -> None:
 def test_frequent_failures_are_reported_a_few_times_and_counted(play: Play) -> None:
     play.do(ORDERS + "CREATE STREAM ratios AS SELECT id, a / b AS ratio FROM orders;")
     fed(play, *((f"o{number}", 1, 0, "") for number in range(MOST + 15)))
-    told = logged(play)
-    assert [row[6] for row in told] == [1] * MOST + [15]
-    assert told[-1][3:6] == (None, None, None)
+    reported = logged(play)
+    assert [row[6] for row in reported] == [1] * MOST + [15]
+    assert reported[-1][3:6] == (None, None, None)
 
 
 def test_nothing_is_written_where_nothing_fails(play: Play) -> None:
@@ -110,7 +110,7 @@ def test_the_log_is_a_stream_that_queries_can_read(play: Play) -> None:
     fed(play, ("o1", 1, 0, "7"), ("o2", 2, 0, "8"))
     play.run()
     assert play.rows("SELECT query_id, n FROM failures;") == [("CSAS_RATIOS_1", 2)]
-    # What fails over the log is counted, and not told there: it would go on for ever.
+    # What fails over the log is counted, and not reported there: it would go on for ever.
     play.run()
     assert len(logged(play)) == 2
     described = play.do("DESCRIBE KSQL_PROCESSING_LOG;").as_dicts()  # type: ignore[union-attr]
@@ -148,14 +148,14 @@ def test_unreadable_records_and_failed_expressions_of_push_queries_are_reported(
         rows += result.next(20) or []
     result.close()
     assert rows == [("o1", None, "7"), ("o2", 2, "8")]
-    told = sorted(logged(play), key=lambda row: str(row[5]))
+    reported = sorted(logged(play), key=lambda row: str(row[5]))
     query = result.query_id
-    assert [(row[0], row[1], *row[3:]) for row in told] == [
+    assert [(row[0], row[1], *row[3:]) for row in reported] == [
         (query, None, "orders", 0, 0, 1),
         (query, "(A / B)", "orders", 0, 1, 1),
         (query, "(CAST(TEXT AS INTEGER) > 0)", "orders", 0, 3, 1),
     ]
-    assert str(told[0][2]).startswith("the record cannot be decoded: ")
+    assert str(reported[0][2]).startswith("the record cannot be decoded: ")
 
 
 def test_a_failure_of_every_record_is_reported_while_no_row_is_emitted(play: Play) -> None:

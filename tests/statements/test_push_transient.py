@@ -1,4 +1,4 @@
-"""Push queries that group or join, on Spark: begun with their client, and gone with it."""
+"""Push queries that group or join, on Spark: started with their client, and gone with it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def send(session: SqlSession, *ids: str) -> None:
     assert insert_rows(session.database, source, [{"id": name, "amount": 1} for name in ids]) == {}
 
 
-def begun(session: SqlSession, text: str, begin: str) -> Push:
+def started(session: SqlSession, text: str, begin: str) -> Push:
     result = session.execute(text, {"auto.offset.reset": begin})[-1].result
     assert isinstance(result, Push)
     return result
@@ -60,11 +60,11 @@ def traces(session: SqlSession) -> list[str]:
 def test_groups_come_as_they_change_and_nothing_is_left_behind(session: SqlSession) -> None:
     send(session, "a", "b", "a")
     text = "SELECT id, COUNT(*) AS n FROM orders GROUP BY id EMIT CHANGES"
-    limited = begun(session, f"{text} LIMIT 2;", "earliest")
+    limited = started(session, f"{text} LIMIT 2;", "earliest")
     assert sorted(limited) == [("a", 2), ("b", 1)]
     assert traces(session) == []
 
-    push = begun(session, f"{text};", "latest")
+    push = started(session, f"{text};", "latest")
     send(session, "a")
     assert taken(push, 1) == [("a", 1)]
     assert traces(session) != []

@@ -1,4 +1,4 @@
-"""The testing kit runs the statements of an app beside its agents."""
+"""The test driver runs the statements of an app next to its agents."""
 
 from __future__ import annotations
 

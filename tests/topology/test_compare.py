@@ -244,11 +244,11 @@ def test_what_decides_what_is_taken_back_cannot_be_edited() -> None:
     def above(least: int) -> Build:
         return lambda builder: builder.table("users", value=VALUE).filter(lambda v: v["amount"] > least, name="rich")
 
-    def told(least: int) -> Build:
+    def reported(least: int) -> Build:
         return lambda builder: (
             builder.table("users", value=VALUE).filter(lambda v: v["amount"] > least).to_stream().to("out")
         )
 
     assert misfits(by("user"), by("city")) == ["users.group_by"]
     assert misfits(above(1), above(2)) == ["rich"]
-    assert misfits(told(1), told(2)) == []
+    assert misfits(reported(1), reported(2)) == []

@@ -69,7 +69,7 @@ class ActionRefused(QueryError):
     """The state of an instance does not allow what an operator wants."""
 
     def __init__(self, saga: str, key: str, state: str, action: str) -> None:
-        hint = "it has ended" if state in ENDED else "only a stuck instance can be told to retry or skip"
+        hint = "it has ended" if state in ENDED else "only a stuck instance accepts retry or skip"
         super().__init__(f'instance "{key}" of saga "{saga}" is {state} and does not take {action}', hint=hint)
 
 

@@ -39,7 +39,7 @@ class Appender:
         self._thread.start()
 
     def stop(self, timeout_s: float) -> None:
-        """Append what is buffered, for a limited time; what remains is lost, and its senders are told."""
+        """Append what is buffered, for a limited time; what remains is lost, and its senders are notified."""
         self._buffer.close()
         self._thread.join(timeout_s)
         self._given_up.set()

@@ -20,7 +20,7 @@ FULL = "full"
 class Counts:
     """A consistent reading: `received == landed + duplicates + sum(lost.values()) + buffered`.
 
-    `refused` counts what never entered: the sender was told, and may send it again. `kernel_dropped` counts datagrams
+    `refused` counts what was rejected: its sender knows, and may send it again. `kernel_dropped` counts datagrams
     that the operating system dropped before the listener could read them; None if it does not say. `missing` counts
     messages that never arrived, by the numbers that their sender gave them; None if it does not number them.
     """

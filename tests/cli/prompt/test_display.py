@@ -57,21 +57,21 @@ def cells(line: str) -> list[str]:
 
 def test_values_of_every_type_are_drawn(capsys: pytest.CaptureFixture[str]) -> None:
     Drawn().rows("", EVERY)
-    told = capsys.readouterr()
-    lines = told.out.splitlines()
+    reported = capsys.readouterr()
+    lines = reported.out.splitlines()
     assert cells(lines[3]) == [
         *("k", "1000", "1.5", "2.50", "true", "2024-01-02T03:04:05.000", "aGk=", '["a",null]', '{"x":1}', '{"F":2}')
     ]
     assert cells(lines[4]) == ["NULL"] * 10
-    assert told.err == "2 rows\n"
+    assert reported.err == "2 rows\n"
 
 
 def test_values_of_every_type_are_json(capsys: pytest.CaptureFixture[str]) -> None:
     Objects().rows("SELECT 1;", EVERY)
-    told = json.loads(capsys.readouterr().out, parse_float=str)
-    assert told["statement"] == "SELECT 1;"
-    assert told["columns"][0] == {"name": "K", "type": "VARCHAR", "key": True}
-    first, second = told["rows"]
+    reported = json.loads(capsys.readouterr().out, parse_float=str)
+    assert reported["statement"] == "SELECT 1;"
+    assert reported["columns"][0] == {"name": "K", "type": "VARCHAR", "key": True}
+    first, second = reported["rows"]
     assert (first["E"], first["A"], first["M"], first["S"]) == ("2.50", ["a", None], {"x": 1}, {"F": 2})
     assert set(second.values()) == {None}
 

@@ -36,10 +36,10 @@ class Endless(Push):
 
 class Shown:
     def __init__(self) -> None:
-        self.told: list[Any] = []
+        self.reported: list[Any] = []
 
     def done(self, text: str, result: Done) -> None:
-        self.told.append(result.message)
+        self.reported.append(result.message)
 
     def rows(self, text: str, result: Any) -> None: ...
 
@@ -47,10 +47,10 @@ class Shown:
         return self
 
     def add(self, rows: Sequence[Row]) -> None:
-        self.told += rows
+        self.reported += rows
 
     def end(self, *, interrupted: bool) -> None:
-        self.told.append("interrupted" if interrupted else "complete")
+        self.reported.append("interrupted" if interrupted else "complete")
 
 
 def test_statements_are_carried_out_in_their_order() -> None:
@@ -108,7 +108,7 @@ def _interruptible() -> Iterator[None]:
 def test_ctrl_c_ends_a_push_query_and_the_prompt_continues() -> None:
     push, shown = Endless(), Shown()
     Script(Recorded(push), shown, settles=False).run("SELECT n FROM t EMIT CHANGES;")
-    assert shown.told == [(1,), (2,), (3,), "interrupted"]
+    assert shown.reported == [(1,), (2,), (3,), "interrupted"]
     assert push.closed
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -86,7 +86,7 @@ def test_one_is_shown_with_all_that_the_ledger_says(potok, data: Path) -> None:
 def test_the_text_says_what_never_counted_and_what_comes_again(potok, data: Path) -> None:
     result = potok("--broker", str(data), "checkpoints", "show")
     assert "1970-01-01 00:00:12" in result.out
-    assert "not begun" in result.out
+    assert "not started" in result.out
     assert "its writes after batch 2 have no effect" in result.err
     assert "batch 3 is pending" in result.err
 

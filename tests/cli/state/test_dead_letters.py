@@ -120,7 +120,7 @@ def play(tmp_path: Path):
 
 @pytest.fixture
 def run(potok, play):
-    """`potok dead-letters` beside a query that has set aside the second, third and fifth order."""
+    """`potok dead-letters` next to a query that has set aside the second, third and fifth order."""
     play(3, 4, 1, 2, 5, 1)
     return lambda *words, **options: potok("dead-letters", *words, **options)
 

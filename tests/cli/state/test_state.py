@@ -113,9 +113,9 @@ def test_verify_names_an_unreadable_shard_and_checks_the_others(potok: Potok, da
     file.write_bytes(file.read_bytes()[:20_000])
     done = potok("state", "verify")
     assert done.code == 1
-    told = "".join(done.err.split())
-    assert f"shard0at{file.parent}:thestateat{file}isdamaged" in told
-    assert "hint:rebuildthetables" in told
+    reported = "".join(done.err.split())
+    assert f"shard0at{file.parent}:thestateat{file}isdamaged" in reported
+    assert "hint:rebuildthetables" in reported
     (found,) = potok("state", "verify", "--json").objects
     assert [shard["shard"] for shard in found["damaged_shards"]] == [0]
     assert 0 < found["cells"] < whole

@@ -69,7 +69,7 @@ def clock_set_back(scene: Scene) -> Proof:
         clock.write_text(str(shift_s))
         user = f"user-{scene.random.randint(users // 4, users // 2)}"
         gate = Gate(str(scene.place("gate")), 0, {"user": user}) if set_back else None
-        arguments = {"prefix": prefix, "watch": None if gate is None else gate.told}
+        arguments = {"prefix": prefix, "watch": None if gate is None else gate.reported}
         settings = {"broker": url, "max_batch_records": users // 6, "shards": SHARDS}
         driver = scene.start("tests.faults.rows.clock:build", arguments, settings, environment)
         if gate is not None:

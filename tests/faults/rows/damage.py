@@ -89,7 +89,7 @@ def corrupt_cell(scene: Scene) -> Proof:
     orders.run().must_say(f'the state of table "{table}" is damaged', "potok run PROGRAM --shadow", "potok promote")
     rebuild(orders)
     orders.run().must_be_well()
-    return orders.prove(f"cell {key!r} of {table} spoilt: found by its checksum; tables built anew beside it")
+    return orders.prove(f"cell {key!r} of {table} spoilt: found by its checksum; tables rebuilt beside it")
 
 
 def _spoil(scene: Scene, path: Path, table: str) -> bytes:
@@ -119,7 +119,7 @@ def state_lost(scene: Scene) -> Proof:
     orders.run().must_say("ends with batch", "restore the lost state", "potok run PROGRAM --shadow")
     rebuild(orders)
     orders.run().must_be_well()
-    return orders.prove("a shard without its state, and with older state, refused; tables built anew beside it")
+    return orders.prove("a shard without its state, and with older state, refused; tables rebuilt beside it")
 
 
 @row("power-loss", "after a power loss the state is ahead of the ledger")

@@ -7,14 +7,14 @@ from typing import Any
 
 from potok import StreamsBuilder
 from potok.runtime.queries.lock import QueryTakenOver
-from tests.faults.numbers import Numbers, begun
+from tests.faults.numbers import Numbers, started
 from tests.faults.orders import Orders
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 
 
 def to_topic(prefix: str, watch: list[Any] | None) -> StreamsBuilder:
-    builder, numbers = begun(prefix, watch)
+    builder, numbers = started(prefix, watch)
     numbers.to(f"{prefix}copy")
     return builder
 

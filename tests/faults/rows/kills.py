@@ -6,7 +6,7 @@ from tests.faults.orders import Orders
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 
-STARTING = ("epoch.before", "epoch.begun")
+STARTING = ("epoch.before", "epoch.started")
 """Where it dies before the first batch: killed there twice, after batches were committed and before."""
 
 COMMITTING = (

@@ -1,4 +1,4 @@
-"""Sinks outside the log fail, or the driver dies beside the commit while they get a batch."""
+"""Sinks outside the log fail, or the driver dies near the commit while they get a batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import psycopg
 import pyarrow.parquet as pq
 
 from potok import StreamsBuilder
-from tests.faults.numbers import Numbers, begun
+from tests.faults.numbers import Numbers, started
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 from tests.sinks.web import web_server
@@ -30,25 +30,25 @@ CREATE TRIGGER counted AFTER INSERT OR UPDATE ON taken FOR EACH ROW EXECUTE FUNC
 
 
 def to_files(prefix: str, watch: list[Any] | None, path: str) -> StreamsBuilder:
-    builder, numbers = begun(prefix, watch)
+    builder, numbers = started(prefix, watch)
     numbers.to_files(path)
     return builder
 
 
 def to_http(prefix: str, watch: list[Any] | None, url: str) -> StreamsBuilder:
-    builder, numbers = begun(prefix, watch)
+    builder, numbers = started(prefix, watch)
     numbers.to_http(url, batch=7, give_up_after="2 minutes")
     return builder
 
 
 def to_postgres(prefix: str, watch: list[Any] | None, url: str) -> StreamsBuilder:
-    builder, numbers = begun(prefix, watch)
+    builder, numbers = started(prefix, watch)
     numbers.to_postgres(url, "taken", key="n", give_up_after="2 minutes")
     return builder
 
 
 def to_function(prefix: str, watch: list[Any] | None, path: str, failures: int) -> StreamsBuilder:
-    builder, numbers = begun(prefix, watch)
+    builder, numbers = started(prefix, watch)
     numbers.to_callable(failing(Path(path), failures), name="failing")
     return builder
 

@@ -1,4 +1,4 @@
-"""Variables that an agent changes and nobody else sees are told by name."""
+"""Variables that an agent changes, and that no other process sees, are reported by name."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def hides(stream: Any) -> None:
         SEEN.append(value)
 
 
-def _told(function: Any, **options: Any) -> list[str]:
+def _reported(function: Any, **options: Any) -> list[str]:
     app = faust.App("app")
     return lost_changes(app.agent("topic", name="work", **options)(function))
 
@@ -86,16 +86,16 @@ def _told(function: Any, **options: Any) -> list[str]:
     ],
 )
 def test_changes_outside_of_agents_are_reported(function: Any, names: list[str]) -> None:
-    told = _told(function)
-    assert sorted(text.split('"')[3] for text in told) == names
-    assert all(text.startswith('agent "work"') and "store state in tables" in text for text in told)
+    reported = _reported(function)
+    assert sorted(text.split('"')[3] for text in reported) == names
+    assert all(text.startswith('agent "work"') and "store state in tables" in text for text in reported)
 
 
 def test_sinks_and_error_handlers_count_as_definitions() -> None:
     async def on_error(agent: Any, error: Any) -> None:
         LAST["error"] = 1
 
-    assert len(_told(looks, sink=[_note], on_error=on_error)) == 2
+    assert len(_reported(looks, sink=[_note], on_error=on_error)) == 2
 
 
 def test_tables_are_not_variables() -> None:

@@ -62,20 +62,22 @@ def test_sync_code_gets_the_position_of_its_record(tmp_path: Path) -> None:
 
 def test_sync_and_async_callbacks_are_called_outside_of_agents(tmp_path: Path) -> None:
     (orders,) = app_at(tmp_path).topics
-    told: list[Any] = []
+    reported: list[Any] = []
 
     async def later(sent: Any) -> None:
-        told.append(("later", sent.offset))
+        reported.append(("later", sent.offset))
 
     async def send() -> list[Any]:
         return [
-            await orders.send(value=Purchase(user="ann", amount=1.0), callback=lambda sent: told.append(sent.offset)),
+            await orders.send(
+                value=Purchase(user="ann", amount=1.0), callback=lambda sent: reported.append(sent.offset)
+            ),
             await orders.send(value=Purchase(user="ann", amount=1.0), callback=later, force=True),
         ]
 
     assert [sent.offset for sent in asyncio.run(send())] == [0, 1]
-    orders.send_soon(value=Purchase(user="ann", amount=1.0), callback=lambda sent: told.append(sent.offset))
-    assert told == [0, ("later", 1), 2]
+    orders.send_soon(value=Purchase(user="ann", amount=1.0), callback=lambda sent: reported.append(sent.offset))
+    assert reported == [0, ("later", 1), 2]
 
 
 def test_inside_an_agent_the_position_is_unknown_and_a_callback_is_called() -> None:
@@ -91,10 +93,10 @@ def test_inside_an_agent_the_position_is_unknown_and_a_callback_is_called() -> N
     @app.agent(numbers)
     async def work(stream: Any) -> None:
         async for number in stream:
-            told: list[Any] = []
-            sent = await (await out.send(value=number, callback=told.append))
-            in_memory = await channel.send(value=number, callback=told.append)
-            assert told == [sent, in_memory]
+            reported: list[Any] = []
+            sent = await (await out.send(value=number, callback=reported.append))
+            in_memory = await channel.send(value=number, callback=reported.append)
+            assert reported == [sent, in_memory]
             await places.send(value=[sent.topic, sent.partition, sent.offset, in_memory.topic])
 
     with InProcess(app) as driver:

@@ -30,7 +30,7 @@ def ask(route: Route, method: str = "GET", path: str = "/", **asked: Any) -> Res
     return asyncio.run(route.respond(method, path, **asked))
 
 
-def told(response: Response) -> Any:
+def reported(response: Response) -> Any:
     return json.loads(response.body)
 
 
@@ -40,7 +40,7 @@ def test_a_function_is_given_the_parts_of_the_path_and_the_query(app: faust.App)
         return self.json({"user": user_id, "tags": request.query.getall("tag"), "one": request.query["tag"]})
 
     answer = ask(app.web_routes()[0], parts={"user_id": "ann"}, query=[("tag", "a"), ("tag", "b")])
-    assert (answer.status, told(answer)) == (200, {"user": "ann", "tags": ["a", "b"], "one": "a"})
+    assert (answer.status, reported(answer)) == (200, {"user": "ann", "tags": ["a", "b"], "one": "a"})
 
 
 def test_a_class_answers_to_the_methods_that_it_has(app: faust.App) -> None:
@@ -55,7 +55,7 @@ def test_a_class_answers_to_the_methods_that_it_has(app: faust.App) -> None:
     (route,) = app.web_routes()
     made = ask(route, "POST", body=b'{"n": 1}')
     assert (route.methods, route.name) == (("GET", "POST"), "orders")
-    assert (made.status, told(made), made.headers["X-Seen"]) == (201, {"n": 1}, "yes")
+    assert (made.status, reported(made), made.headers["X-Seen"]) == (201, {"n": 1}, "yes")
     assert ask(route).body == b"all"
 
 
@@ -87,7 +87,7 @@ def test_errors_of_the_web_are_problems_with_a_status(app: faust.App) -> None:
     answer = ask(app.web_routes()[0])
     assert (answer.status, answer.content_type) == (404, "application/problem+json")
     problem = {"type": "urn:potok:page:not-found", "title": "not found", "status": 404, "detail": "no such user"}
-    assert told(answer) == {**problem, "error": "no such user", "user": "ann"}
+    assert reported(answer) == {**problem, "error": "no such user", "user": "ann"}
 
 
 def test_a_class_may_say_itself_what_an_error_looks_like(app: faust.App) -> None:
@@ -160,7 +160,7 @@ def test_a_page_takes_and_gives_records(app: faust.App) -> None:
         return order.derive(amount=order.amount * 2)
 
     (route,) = app.web_routes()
-    assert told(ask(route, "POST", body=b'{"user_id": "u", "amount": 2}')) == {"user_id": "u", "amount": 4.0}
+    assert reported(ask(route, "POST", body=b'{"user_id": "u", "amount": 2}')) == {"user_id": "u", "amount": 4.0}
     assert ask(route, "POST", body=b'{"user_id": "u"}').status == 400
 
 

@@ -224,8 +224,8 @@ def test_seconds_are_instants_in_every_way_of_reading() -> None:
 
     moment = datetime(2026, 1, 1, tzinfo=UTC)
     seconds = int(moment.timestamp())
-    for told in (seconds, float(seconds), seconds * 1000, "2026-01-01T00:00:00", "2026-01-01T01:00:00+01:00"):
-        assert Seen.from_data({"at": told}).at == moment
+    for reported in (seconds, float(seconds), seconds * 1000, "2026-01-01T00:00:00", "2026-01-01T01:00:00+01:00"):
+        assert Seen.from_data({"at": reported}).at == moment
     app = faust.App("seen")
     seen = app.topic("seen", value_type=Seen)
     table = app.Table("table")

@@ -20,7 +20,7 @@ from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
 
 def test_an_app_with_timers_and_pages_alone_runs_until_it_is_stopped(tmp_path: Path) -> None:
     app = faust.App("timers", broker=f"file:{tmp_path}")
-    told: list[Any] = []
+    reported: list[Any] = []
 
     @app.page("/hi")
     async def hi(web: Any, request: Any) -> Any:
@@ -28,17 +28,17 @@ def test_an_app_with_timers_and_pages_alone_runs_until_it_is_stopped(tmp_path: P
 
     @app.timer(0.001)
     async def tick() -> None:
-        told.append((app.should_stop, app.web.served_at.startswith("http")))
+        reported.append((app.should_stop, app.web.served_at.startswith("http")))
         if callable(signal.getsignal(signal.SIGTERM)):
             os.kill(os.getpid(), signal.SIGTERM)
 
     @app.on_before_shutdown.connect
     async def ending(_: Any, **__: Any) -> None:
-        told.append(app.should_stop)
+        reported.append(app.should_stop)
 
     app.main(["worker", "--web-port", "0"])
-    assert told[0] == (False, True)
-    assert told[-1] is True
+    assert reported[0] == (False, True)
+    assert reported[-1] is True
 
 
 def test_until_the_end_of_nothing_a_worker_ends_at_once(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Credentials of Faust, as Kafka's client is told of them."""
+"""Credentials of Faust, as Kafka's client gets them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from potok.log.kafka.kafka_broker import KafkaBroker
 BROKER = "kafka://localhost:9092"
 
 
-def told(**options: Any) -> dict[str, str]:
+def reported(**options: Any) -> dict[str, str]:
     return dict(faust.App("app", broker=BROKER, **options).settings(directory="/nowhere", environ={}).kafka)
 
 
 def test_a_user_and_a_password_become_options_of_kafka() -> None:
     given = faust.SASLCredentials(username="ann", password="pass+word")
-    assert told(broker_credentials=given) == {
+    assert reported(broker_credentials=given) == {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
         "sasl.username": "ann",
@@ -35,41 +35,41 @@ def test_a_user_and_a_password_become_options_of_kafka() -> None:
 
 def test_a_context_of_ssl_brings_its_certificates_and_encrypts_the_login(certificate: Path) -> None:
     context = ssl.create_default_context(cafile=str(certificate))
-    found = told(
+    found = reported(
         broker_credentials=faust.SASLCredentials(username="a", password="b", ssl_context=context, mechanism="PLAIN")
     )
     assert found["security.protocol"] == "SASL_SSL"
     assert found["ssl.endpoint.identification.algorithm"] == "https"
     assert ssl.PEM_cert_to_DER_cert(found["ssl.ca.pem"]) == ssl.PEM_cert_to_DER_cert(certificate.read_text())
-    assert told(ssl_context=context) == told(broker_credentials=context)
-    assert told(ssl_context=context)["security.protocol"] == "SSL"
+    assert reported(ssl_context=context) == reported(broker_credentials=context)
+    assert reported(ssl_context=context)["security.protocol"] == "SSL"
 
 
 def test_a_context_that_trusts_everybody_says_so() -> None:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    assert told(broker_credentials=faust.SSLCredentials(context)) == {
+    assert reported(broker_credentials=faust.SSLCredentials(context)) == {
         "security.protocol": "SSL",
         "enable.ssl.certificate.verification": "false",
     }
 
 
 def test_certificates_have_one_source(certificate: Path) -> None:
-    by_file = told(broker_credentials=faust.SSLCredentials(cafile=str(certificate)))
+    by_file = reported(broker_credentials=faust.SSLCredentials(cafile=str(certificate)))
     assert by_file == {"security.protocol": "SSL", "ssl.ca.location": str(certificate)}
-    by_data = told(broker_credentials=faust.SSLCredentials(cadata=certificate.read_text()))
+    by_data = reported(broker_credentials=faust.SSLCredentials(cadata=certificate.read_text()))
     assert by_data["ssl.ca.pem"] == certificate.read_text()
     with pytest.raises(CannotLogIn, match="one location"):
-        told(broker_credentials=faust.SSLCredentials(cafile="a", capath="b"))
+        reported(broker_credentials=faust.SSLCredentials(cafile="a", capath="b"))
 
 
 def test_kerberos_is_refused_where_the_client_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "has_mechanism", lambda name: False)
     with pytest.raises(CannotLogIn, match="built without GSSAPI") as raised:
-        told(broker_credentials=faust.GSSAPICredentials())
+        reported(broker_credentials=faust.GSSAPICredentials())
     assert "libsasl2" in (raised.value.hint or "")
     monkeypatch.setattr(options, "has_mechanism", lambda name: True)
-    found = told(broker_credentials=faust.GSSAPICredentials(kerberos_service_name="log"))
+    found = reported(broker_credentials=faust.GSSAPICredentials(kerberos_service_name="log"))
     assert (found["sasl.mechanism"], found["sasl.kerberos.service.name"]) == ("GSSAPI", "log")
 
 

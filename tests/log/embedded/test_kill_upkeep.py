@@ -1,4 +1,4 @@
-"""kill -9 at every step of compaction and archive: what should be there is there once, and the work goes on."""
+"""kill -9 at every step of compaction and archive: every record is there once, and maintenance continues."""
 
 from __future__ import annotations
 

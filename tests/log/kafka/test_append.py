@@ -11,7 +11,7 @@ from potok.log.kafka.options import KafkaOptions
 
 
 class FailedProducer:
-    """A client that has failed for good, with two records whose fate it still has to tell."""
+    """A client that has failed for good, with two records whose results it still has to report."""
 
     def __init__(self) -> None:
         self.left = 2

@@ -70,21 +70,21 @@ def polled(consumer: Consumer, count: int) -> list[str | None]:
 def test_members_share_the_partitions_and_hand_them_over(
     broker: Broker, topic: str, group: str, members: ExitStack
 ) -> None:
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
     first = Consumer(
         broker,
         topic,
         group=group,
         start="earliest",
-        on_assign=lambda partitions: told.append(("assign", len(partitions))),
-        on_revoke=lambda partitions: (first.commit(), told.append(("revoke", len(partitions)))),
+        on_assign=lambda partitions: reported.append(("assign", len(partitions))),
+        on_revoke=lambda partitions: (first.commit(), reported.append(("revoke", len(partitions)))),
     )
     members.enter_context(first)
     seen = Counter(polled(first, 20))
-    assert told == [("assign", 4)]
+    assert reported == [("assign", 4)]
     second = members.enter_context(Consumer(broker, topic, group=group, start="earliest"))
     until(lambda: len(first.assignment()) == len(second.assignment()) == 2)
-    assert told == [("assign", 4), ("revoke", 2)]
+    assert reported == [("assign", 4), ("revoke", 2)]
     for partition in range(4):
         broker.append(topic, [LogRecord(None, b"%d:5" % partition)], partition)
     seen.update(polled(first, 2) + polled(second, 2))

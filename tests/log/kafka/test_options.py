@@ -105,8 +105,8 @@ def test_options_that_are_equal_are_one_broker(tmp_path: Path) -> None:
 
 
 def test_a_password_becomes_the_login_of_the_java_client() -> None:
-    told = connector_options(KafkaOptions(("a:1", "b:2"), {**SECURE, "sasl.password": 'x"\\y', "linger.ms": "5"}))
-    assert told == {
+    reported = connector_options(KafkaOptions(("a:1", "b:2"), {**SECURE, "sasl.password": 'x"\\y', "linger.ms": "5"}))
+    assert reported == {
         "kafka.bootstrap.servers": "a:1,b:2",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "PLAIN",
@@ -116,9 +116,9 @@ def test_a_password_becomes_the_login_of_the_java_client() -> None:
 
 
 def test_scram_has_another_login_and_its_own_mechanism() -> None:
-    told = connector_options(KafkaOptions(("a:1",), {**SECURE, "sasl.mechanism": "SCRAM-SHA-512"}))
-    assert told["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
-    assert ".scram.ScramLoginModule required" in told["kafka.sasl.jaas.config"]
+    reported = connector_options(KafkaOptions(("a:1",), {**SECURE, "sasl.mechanism": "SCRAM-SHA-512"}))
+    assert reported["kafka.sasl.mechanism"] == "SCRAM-SHA-512"
+    assert ".scram.ScramLoginModule required" in reported["kafka.sasl.jaas.config"]
 
 
 def test_certificates_become_stores_of_pem(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ TASKS: set[asyncio.Task[Any]] = set()
 
 
 @pytest.fixture(autouse=True)
-def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     TOLD.clear()
     TASKS.clear()
     if __name__ in cloudpickle.list_registry_pickle_by_value():

@@ -32,10 +32,10 @@ def test_tasks_and_threads_that_an_agent_starts_find_it() -> None:
     running = agent_group()
 
     async def agent() -> list[Running | None]:
-        async def beside() -> Running | None:
+        async def other() -> Running | None:
             return current()
 
-        return [await asyncio.create_task(beside()), await asyncio.to_thread(current)]
+        return [await asyncio.create_task(other()), await asyncio.to_thread(current)]
 
     with driving(running):
         assert asyncio.run(agent()) == [running, running]
@@ -45,16 +45,16 @@ def test_a_task_finds_the_stand_in_that_is_set_after_its_start() -> None:
     running, refusing = agent_group(), object()
 
     async def agent() -> object:
-        begun = asyncio.Event()
+        started = asyncio.Event()
 
-        async def beside() -> object:
-            await begun.wait()
+        async def other() -> object:
+            await started.wait()
             return current()
 
-        task = asyncio.create_task(beside())
+        task = asyncio.create_task(other())
         await asyncio.sleep(0)
         running.stand_in = refusing
-        begun.set()
+        started.set()
         return await task
 
     with driving(running):

@@ -93,8 +93,8 @@ def test_a_change_in_place_in_a_window_that_is_over_is_a_dead_letter(work: Any, 
     driver = run.go((0, 1), (10, 2), (0.5, 3), (10, 4), (20, 5), batch=batch)
     driver.send("payments", {"user": "u", "amount": 6}, timestamp=20 * MINUTE)
     driver.run(more_to_come=True)
-    told = [[1], [2, 4]] if default is list else [1, 6]
-    assert [record.value for record in driver.read("out")] == [[0.0, told[0]], [600.0, told[1]]]
+    reported = [[1], [2, 4]] if default is list else [1, 6]
+    assert [record.value for record in driver.read("out")] == [[0.0, reported[0]], [600.0, reported[1]]]
     assert [letter.error.partition(":")[0] for letter in driver.dead_letters()] == ["LateForWindow"]
 
 
@@ -273,14 +273,14 @@ def test_effects_of_error_handlers_are_kept_and_those_of_the_failed_record_undon
     app = faust.App("app")
     topic, channel, seen = app.topic("numbers"), app.channel(), app.Table("seen", default=int)
 
-    async def told(agent: str, error: BaseException) -> None:
+    async def reported(agent: str, error: BaseException) -> None:
         seen["errors"] += 1
         await channel.put(100)
 
-    @app.agent(topic, concurrency=concurrency, on_error=told)
+    @app.agent(topic, concurrency=concurrency, on_error=reported)
     async def put(stream: Any) -> None:
         async for number in stream:
-            seen["begun"] += 1
+            seen["started"] += 1
             await channel.put(number)
             if number == 2:
                 raise ValueError
@@ -295,7 +295,7 @@ def test_effects_of_error_handlers_are_kept_and_those_of_the_failed_record_undon
         for number in (0, 1, 2):
             driver.send("numbers", number)
         driver.run()
-        assert driver.table("seen").all() == {"begun": 2, "errors": 1, "sum": 101}
+        assert driver.table("seen").all() == {"started": 2, "errors": 1, "sum": 101}
 
 
 @pytest.mark.parametrize("concurrency", [1, 2])
@@ -327,11 +327,11 @@ def test_an_error_of_an_error_handler_is_logged_and_has_no_effect(caplog: pytest
     app = faust.App("app")
     topic, seen = app.topic("numbers"), app.Table("seen", default=int)
 
-    def told(agent: str, error: BaseException) -> None:
+    def reported(agent: str, error: BaseException) -> None:
         seen["errors"] += 1
         raise KeyError("nobody")
 
-    @app.agent(topic, on_error=told)
+    @app.agent(topic, on_error=reported)
     async def fail(stream: Any) -> None:
         async for _ in stream:
             raise ValueError

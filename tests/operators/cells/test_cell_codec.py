@@ -35,7 +35,7 @@ MEAN = plan("avg", [SUM, COUNT])
         (plan("sum", [SUM]), (-LARGE,)),
         (plan("min", [LEAST]), (-0.25,)),
         (plan("min", [LEAST]), (math.inf,)),
-        (plan("fold", [COUNT, SUM, LEAST, BEGUN], ("n", "total", "least", "begun")), (3, LARGE, 1.5, 8)),
+        (plan("fold", [COUNT, SUM, LEAST, BEGUN], ("n", "total", "least", "started")), (3, LARGE, 1.5, 8)),
         (MEAN, (10, 4)),
         (MEAN, (LARGE, 3)),
     ],

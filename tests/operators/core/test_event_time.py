@@ -1,4 +1,4 @@
-"""Times that cannot be read are told with what was there."""
+"""Times that cannot be read are reported with their text."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ PATTERN = "TIMESTAMP = 't', TIMESTAMP_FORMAT = 'yyyy-MM-dd'"
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         ({"t": "yesterday"}, "cannot read a time from 'yesterday' for column T by 'yyyy-MM-dd'"),
         ({}, "cannot read a time from nothing for column T by 'yyyy-MM-dd'"),
     ],
 )
-def test_a_dead_letter_quotes_the_invalid_time(value: dict[str, str], told: str) -> None:
+def test_a_dead_letter_quotes_the_invalid_time(value: dict[str, str], reported: str) -> None:
     with InProcessSql(SCRIPT.format(with_=PATTERN)) as driver:
         driver.send("a", value, "x", timestamp=1)
         driver.run()
         (letter,) = driver.dead_letters()
-        assert (letter.reason, letter.error) == ("timestamp", told)
+        assert (letter.reason, letter.error) == ("timestamp", reported)

@@ -1,4 +1,4 @@
-"""What is known of records beside their values, as fields."""
+"""The metadata of records as fields."""
 
 from __future__ import annotations
 

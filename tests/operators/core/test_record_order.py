@@ -58,8 +58,8 @@ def test_output_of_timers_is_ordered_by_time_among_records() -> None:
     places = np.concatenate([late, records, early])
     found = sorted_rows(places, places[:, 1], places[:, 2])
     names = ["15 before 8", "25 behind", "record 7", "record 8", "10 before 8", "20 behind"]
-    told = [names[row] for row in found]
-    assert told == ["record 7", "10 before 8", "15 before 8", "record 8", "20 behind", "25 behind"]
+    reported = [names[row] for row in found]
+    assert reported == ["record 7", "10 before 8", "15 before 8", "record 8", "20 behind", "25 behind"]
 
 
 def test_what_a_timer_makes_between_the_parts_of_one_record_stays_there() -> None:

@@ -1,4 +1,4 @@
-"""Folding events with the class of a program as it stands."""
+"""Fold events with the unchanged class of a program."""
 
 from __future__ import annotations
 

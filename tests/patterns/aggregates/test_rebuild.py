@@ -1,4 +1,4 @@
-"""A changed fold is built beside the old one from the events, and promoted."""
+"""A changed fold is built from the events next to the old one, and promoted."""
 
 from __future__ import annotations
 

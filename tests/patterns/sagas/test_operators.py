@@ -1,4 +1,4 @@
-"""What operators tell an instance."""
+"""The commands of operators to an instance."""
 
 from __future__ import annotations
 

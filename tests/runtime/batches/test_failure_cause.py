@@ -51,7 +51,7 @@ JAVA = """An error occurred while calling z:org.apache.spark.api.python.PythonRD
 
 
 @pytest.mark.parametrize(
-    ("told", "cause"),
+    ("reported", "cause"),
     [
         (DIED, WORKER_DIED),
         (RAISED, "OSError: disk gone"),
@@ -79,8 +79,8 @@ JAVA = """An error occurred while calling z:org.apache.spark.api.python.PythonRD
         ("", "RuntimeError"),
     ],
 )
-def test_the_cause_is_the_line_that_says_what_happened(told: str, cause: str) -> None:
-    assert cause_of(RuntimeError(told)) == cause
+def test_the_cause_is_the_line_that_says_what_happened(reported: str, cause: str) -> None:
+    assert cause_of(RuntimeError(reported)) == cause
 
 
 def refused_in(module: str) -> Exception:
@@ -126,20 +126,20 @@ KeyError: 'x'
 
 
 def test_unexpected_exceptions_are_reported_as_internal_errors_with_their_location() -> None:
-    told = (
+    reported = (
         "internal error in Potok (potok/operators/cells/sorted_runs.py, line 236): "
         "ValueError: need at least one array to concatenate"
     )
-    assert cause_of(RuntimeError(IN_POTOK)) == told
-    assert "report this message" in str(QueryFailed("q", told))
+    assert cause_of(RuntimeError(IN_POTOK)) == reported
+    assert "report this message" in str(QueryFailed("q", reported))
 
 
 @pytest.mark.parametrize(
     "raised", ["OSError: [Errno 24] Too many open files: 'x'", "MemoryError", "PermissionError: no"]
 )
 def test_what_the_machine_refuses_is_not_an_internal_error(raised: str) -> None:
-    told = IN_POTOK.replace("ValueError: need at least one array to concatenate", raised)
-    assert cause_of(RuntimeError(told)) == raised
+    reported = IN_POTOK.replace("ValueError: need at least one array to concatenate", raised)
+    assert cause_of(RuntimeError(reported)) == raised
 
 
 def test_what_the_program_raised_is_its_own() -> None:

@@ -37,11 +37,11 @@ def test_the_embedded_log_is_out_of_reach_of_a_cluster() -> None:
 
 
 def test_state_on_one_disk_is_out_of_reach_of_a_cluster(tmp_path: Path) -> None:
-    beside = StateLocation(Where.of(tmp_path), "shop")
+    other = StateLocation(Where.of(tmp_path), "shop")
     with pytest.raises(OutOfReach, match="state") as caught:
-        check_reach(CLUSTER, KAFKA, plan(with_state=True), beside)
+        check_reach(CLUSTER, KAFKA, plan(with_state=True), other)
     assert 'state="redis://' in caught.value.hint
-    check_reach(CLUSTER, KAFKA, plan(with_state=False), beside)
+    check_reach(CLUSTER, KAFKA, plan(with_state=False), other)
     check_reach(CLUSTER, KAFKA, plan(with_state=True), REDIS)
 
 

@@ -217,7 +217,7 @@ def test_a_reader_that_meets_cells_of_another_shape_raises_an_error_of_ours(prog
 
 
 @pytest.mark.parametrize(
-    ("program", "table", "told"),
+    ("program", "table", "reported"),
     [
         (deduplicated, "p/seen", 'table "p/seen"'),
         (deduplicated, "p/by", 'table "p/by"'),
@@ -228,11 +228,11 @@ def test_a_reader_that_meets_cells_of_another_shape_raises_an_error_of_ours(prog
     ],
 )
 def test_state_of_another_shape_stops_the_query_and_makes_no_dead_letters(
-    program: Program, table: str, told: str
+    program: Program, table: str, reported: str
 ) -> None:
     with filled(program) as driver:
         reshape(driver, dump_state((1,)), table)
-        with pytest.raises(PotokError, match=told):
+        with pytest.raises(PotokError, match=reported):
             send(driver, 3)
         assert driver.dead_letters() == []
 
@@ -278,8 +278,8 @@ class Trips(Operator):
 
 @pytest.mark.parametrize("fails", [partial(rows_of, 7), partial(encode_typed, pa.array([1]), pc.utf8_upper)])
 def test_a_step_that_reads_is_named_without_a_shard(fails: Callable[[], object]) -> None:
-    told = 'step "s" cannot process its records'
-    with pytest.raises(StepFailed, match=told) as raised, naming_step(None):
+    reported = 'step "s" cannot process its records'
+    with pytest.raises(StepFailed, match=reported) as raised, naming_step(None):
         Trips(fails).finish()
     assert "potok/records/" in raised.value.message
     assert "report this message" in raised.value.hint
@@ -293,7 +293,7 @@ def test_operating_system_errors_in_a_step_are_reported_with_a_hint(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("error", "told", "hint"),
+    ("error", "reported", "hint"),
     [
         (OSError(errno.EMFILE, "Too many open files", "x.log"), "Too many open files: x.log", "ulimit -n"),
         (OSError(errno.ENOSPC, "No space left on device"), "No space left on device", "free some space"),
@@ -301,9 +301,9 @@ def test_operating_system_errors_in_a_step_are_reported_with_a_hint(tmp_path: Pa
         (MemoryError(), "out of memory while writing", "max_batch_bytes"),
     ],
 )
-def test_an_error_of_the_machine_says_what_to_do(error: OSError | MemoryError, told: str, hint: str) -> None:
+def test_an_error_of_the_machine_says_what_to_do(error: OSError | MemoryError, reported: str, hint: str) -> None:
     made = MachineError("writing", error)
-    assert told in made.message
+    assert reported in made.message
     assert hint in made.hint
 
 

@@ -22,7 +22,7 @@ from potok.topology.nodes.windows import tumbling_ms
 
 @pytest.fixture(params=["lmdb", "redis", "postgres"])
 def state(request: pytest.FixtureRequest) -> str:
-    """Where the query keeps its state: beside the log, or on a server."""
+    """Where the query keeps its state: next to the log, or on a server."""
     url: str = "" if request.param == "lmdb" else request.getfixturevalue(f"{request.param}_url")
     return url
 

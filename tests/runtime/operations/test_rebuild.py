@@ -1,4 +1,4 @@
-"""Rebuilding tables beside the served ones and swapping, in one go. Batches run in this process."""
+"""Rebuild tables next to the served ones and swap them. Batches run in this process."""
 
 from __future__ import annotations
 

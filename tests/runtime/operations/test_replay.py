@@ -1,4 +1,4 @@
-"""A replay begins where it was told to, under a name that nobody has."""
+"""A replay starts where it is asked to, under a name of its own."""
 
 from __future__ import annotations
 

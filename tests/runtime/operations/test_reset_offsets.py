@@ -1,4 +1,4 @@
-"""Old records again: replays beside a query, other offsets, and shadows that take a query's place."""
+"""Read records again: replays next to a query, other offsets, and shadows that take a query's place."""
 
 from __future__ import annotations
 

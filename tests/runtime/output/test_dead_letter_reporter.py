@@ -1,4 +1,4 @@
-"""What is told of dead letters while a query runs."""
+"""What is reported about dead letters while a query runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def reporter(clock: Clock) -> DeadLetterReporter:
     return DeadLetterReporter(builder.build(), clock=clock)
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+def reported(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
     found = [(record.levelname, record.getMessage()) for record in caplog.records]
     caplog.clear()
     return found
@@ -52,37 +52,39 @@ def test_the_first_is_reported_at_once_with_its_position_and_the_others_are_coun
 ) -> None:
     see = "potok dead-letters list --query shop"
     reporter.report({ERROR: counter(1)})
-    assert told(caplog) == [("ERROR", f'step "bank": ValueError: overdrawn (record transfers/0@17, set aside; {see})')]
+    assert reported(caplog) == [
+        ("ERROR", f'step "bank": ValueError: overdrawn (record transfers/0@17, set aside; {see})')
+    ]
     reporter.report({ERROR: counter(300)})
     reporter.report({ERROR: counter(63)})
-    assert told(caplog) == []
+    assert reported(caplog) == []
     clock.now += EVERY_S
     reporter.report_pending()
-    assert told(caplog) == [("ERROR", f'step "bank": 363 more records set aside (error); {see}')]
+    assert reported(caplog) == [("ERROR", f'step "bank": 363 more records set aside (error); {see}')]
     reporter.report_pending()
-    assert told(caplog) == []
+    assert reported(caplog) == []
 
 
 def test_repeated_reports_become_rarer_and_new_ones_are_immediate(
     reporter: DeadLetterReporter, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     reporter.report({ERROR: counter(1)})
-    told(caplog)
+    reported(caplog)
     at: list[float] = []
     for second in range(1, 41):
         clock.now = second
         reporter.report({ERROR: counter(1)})
-        at += [second] * len(told(caplog))
+        at += [second] * len(reported(caplog))
     assert at == [EVERY_S, 3 * EVERY_S, 7 * EVERY_S]
     reporter.report({("bank", "late"): counter(1)})
-    assert [level for level, _ in told(caplog)] == ["WARNING"]
+    assert [level for level, _ in reported(caplog)] == ["WARNING"]
 
 
 def test_pending_reports_are_logged_at_the_end(reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture) -> None:
     reporter.report({ERROR: counter(2)})
     reporter.report({ERROR: counter(1)})
     reporter.report_pending(now=True)
-    first, rest = (text for _, text in told(caplog))
+    first, rest = (text for _, text in reported(caplog))
     assert "record transfers/0@17, 1 more record, set aside" in first
     assert "1 more record set aside" in rest
 
@@ -91,7 +93,7 @@ def test_late_records_are_a_warning_and_windows_have_no_position(
     reporter: DeadLetterReporter, caplog: pytest.LogCaptureFixture
 ) -> None:
     reporter.report({("bank", "late"): counter(1, "late by 3 s", topic="")})
-    ((level, text),) = told(caplog)
+    ((level, text),) = reported(caplog)
     assert level == "WARNING"
     assert "late by 3 s (set aside;" in text
 
@@ -100,7 +102,7 @@ def test_a_log_that_commands_do_not_find_is_named(caplog: pytest.LogCaptureFixtu
     builder = StreamsBuilder("shop")
     builder.stream("transfers").to("out")
     DeadLetterReporter(builder.build(), "file:./my data").report({ERROR: counter(1)})
-    assert "--query shop --broker 'file:./my data'" in told(caplog)[0][1]
+    assert "--query shop --broker 'file:./my data'" in reported(caplog)[0][1]
 
 
 def test_the_dead_letters_of_an_agent_come_back_with_the_report(
@@ -130,7 +132,7 @@ def test_the_dead_letters_of_an_agent_come_back_with_the_report(
         reporter = DeadLetterReporter(app.build())
         for report in reports:
             reporter.report(report.reason_counts)
-    ((level, text),) = told(caplog)
+    ((level, text),) = reported(caplog)
     assert level == "ERROR"
     assert text.startswith('agent "transfer": ValueError: overdrawn, at ')
     assert "(record transfers/0@1, 1 more record, set aside;" in text

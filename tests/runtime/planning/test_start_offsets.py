@@ -1,4 +1,4 @@
-"""Where a query begins, or goes on."""
+"""Where a query starts or resumes."""
 
 from __future__ import annotations
 

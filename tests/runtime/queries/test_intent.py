@@ -1,4 +1,4 @@
-"""A batch that was begun is run again to the same end: always in one process, and after a crash where a sink needs
+"""A batch that was started is run again to the same end: always in one process, and after a crash where a sink needs
 it."""
 
 from __future__ import annotations

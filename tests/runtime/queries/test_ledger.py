@@ -23,7 +23,7 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
     broker.close()
 
 
-def begun(broker: EmbeddedBroker) -> Ledger:
+def started(broker: EmbeddedBroker) -> Ledger:
     ledger = Ledger(broker, "q")
     ledger.begin_epoch({}, shards=2)
     return ledger
@@ -39,36 +39,36 @@ def test_a_query_that_never_ran_has_no_entry(broker: EmbeddedBroker) -> None:
 
 
 def test_every_start_takes_the_next_epoch(broker: EmbeddedBroker) -> None:
-    assert [begun(broker).entry.epoch for _ in range(3)] == [1, 2, 3]
+    assert [started(broker).entry.epoch for _ in range(3)] == [1, 2, 3]
     assert not Ledger(broker, "q").is_new
 
 
 def test_an_epoch_that_did_not_end_in_order_is_remembered_with_its_last_batch(broker: EmbeddedBroker) -> None:
-    first = begun(broker)
+    first = started(broker)
     commit(first)
     commit(first)
-    assert begun(broker).entry.ended == {1: 2}
-    assert begun(broker).entry.ended == {1: 2, 2: 2}
+    assert started(broker).entry.ended == {1: 2}
+    assert started(broker).entry.ended == {1: 2, 2: 2}
 
 
 def test_an_epoch_that_ended_in_order_is_not(broker: EmbeddedBroker) -> None:
-    first = begun(broker)
+    first = started(broker)
     commit(first)
     first.end_epoch({})
-    second = begun(broker).entry
+    second = started(broker).entry
     assert (second.ended, second.clean, second.batch) == ({}, False, 1)
 
 
 def test_a_commit_is_read_by_everybody(broker: EmbeddedBroker) -> None:
-    ledger = begun(broker)
+    ledger = started(broker)
     ledger.commit(replace(ledger.entry, batch=1, offsets=Offsets({"t": {0: 5}})), [], {"beside": b"it"})
     assert read_entry(broker, "q") == ledger.entry
     assert broker.get_metadata("beside") == b"it"
 
 
 def test_a_driver_that_was_overtaken_can_neither_commit_nor_end(broker: EmbeddedBroker) -> None:
-    overtaken = begun(broker)
-    current = begun(broker)
+    overtaken = started(broker)
+    current = started(broker)
     for attempt in (lambda: commit(overtaken), lambda: overtaken.end_epoch({}), lambda: overtaken.begin_epoch({})):
         with pytest.raises(PotokError):
             attempt()

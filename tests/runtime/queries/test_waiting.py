@@ -103,8 +103,8 @@ def test_a_query_waits_for_its_sink_and_repeats_its_batch_while_the_others_advan
     assert waiting.counts("waiting") == waiting.counts("sound") == {f"u{n}": 6 for n in range(5)}
     assert {found.state for found in waiting.statuses().values()} == {QueryState.RUNNING}
     assert waiting.statuses()["waiting"].error == ""
-    told = progress_of(waiting, "waiting")
-    assert (told.state, told.error, told.total_in) == ("running", "", 30)
+    reported = progress_of(waiting, "waiting")
+    assert (reported.state, reported.error, reported.total_in) == ("running", "", 30)
 
 
 def test_a_query_fails_when_its_retries_are_exhausted_and_loses_nothing(waiting: ByHand, clock: Clock) -> None:

@@ -32,39 +32,39 @@ def narrow(shop: Play) -> Iterator[Server]:
 Begun = Callable[[], bool]
 
 
-def over_http1(server: Server, path: str, sql: str, begun: Begun) -> None:
+def over_http1(server: Server, path: str, sql: str, started: Begun) -> None:
     body = json.dumps({"sql": sql, "ksql": sql}).encode()
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
         caller.sendall(head.encode() + body)
-        while not begun():
+        while not started():
             pass
 
 
-def with_another_behind_it(server: Server, path: str, sql: str, begun: Begun) -> None:
+def with_another_behind_it(server: Server, path: str, sql: str, started: Begun) -> None:
     body = json.dumps({"sql": sql, "ksql": sql}).encode()
     with socket.create_connection(("127.0.0.1", server.port), timeout=60) as caller:
         head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n"
         caller.sendall(head.encode() + body + b"GET /info HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        while not begun():
+        while not started():
             pass
 
 
-def over_http2(server: Server, path: str, sql: str, begun: Begun) -> None:
+def over_http2(server: Server, path: str, sql: str, started: Begun) -> None:
     with Http2Client(server.port) as client:
         stream = client.ask(path, "POST", body=json.dumps({"sql": sql, "ksql": sql}).encode())
-        while not begun():
+        while not started():
             pass
         client.connection.reset_stream(stream)
         client.flush()
         assert client.get("/info").status == 200
 
 
-def over_a_web_socket(server: Server, _path: str, sql: str, begun: Begun) -> None:
+def over_a_web_socket(server: Server, _path: str, sql: str, started: Begun) -> None:
     asked = str(httpx.QueryParams({"request": json.dumps({"ksql": sql})}))
     with connect(f"ws://127.0.0.1:{server.port}/ws/query?{asked}", open_timeout=60) as caller:
         caller.send("hello")
-        while not begun():
+        while not started():
             pass
 
 

@@ -234,14 +234,14 @@ def test_answers_that_are_encoded_at_the_same_time_share_the_limit(
 ) -> None:
     """However long the event loop takes to send them: it is kept waiting until all but one are encoded."""
     shop.do("INSERT INTO orders VALUES ('o1', 'u1', 1.0);")
-    most, begun, counted = 40 * MB, threading.Barrier(6, timeout=60), list[int]()
+    most, started, counted = 40 * MB, threading.Barrier(6, timeout=60), list[int]()
     waited = set[AnswerSize]()
     add = AnswerSize.add
 
     def together(size: AnswerSize, data: bytes) -> bytes:
         if size not in waited:
             waited.add(size)
-            begun.wait()
+            started.wait()
         found = add(size, data)
         counted.append(size._holding._held.total)
         return found

@@ -77,8 +77,8 @@ def test_changes_of_a_table_that_a_query_keeps(client: httpx.Client, shop: Play)
 def test_what_could_not_be_computed_is_a_stream(client: httpx.Client, shop: Play) -> None:
     shop.do("CREATE STREAM parts AS SELECT id, 10 / CAST(user_id AS INT) AS part FROM orders;")
     sell(shop, ("o1", "0", 1.0))
-    ((_, _, told),) = taken(client, "/streams/ksql_processing_log?from=beginning", 1)
-    assert (told["row"]["SOURCE_TOPIC"], told["row"]["FAILURES"]) == ("orders", 1)
+    ((_, _, reported),) = taken(client, "/streams/ksql_processing_log?from=beginning", 1)
+    assert (reported["row"]["SOURCE_TOPIC"], reported["row"]["FAILURES"]) == ("orders", 1)
 
 
 def test_records_that_retention_took_are_a_gap_and_not_a_silence(client: httpx.Client, shop: Play) -> None:

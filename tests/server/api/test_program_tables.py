@@ -125,7 +125,7 @@ def test_a_program_that_never_ran_has_no_tables_yet(driver: InProcess) -> None:
 
 
 def events(client: httpx.Client, path: str, count: int, meanwhile: object = None, **headers: str) -> list[dict]:
-    """The first events of a feed; `meanwhile` is called when it has begun."""
+    """The first events of a feed; `meanwhile` is called when it has started."""
     found: list[dict] = []
     with client.stream("GET", path, headers=headers) as answer:
         assert answer.status_code == 200

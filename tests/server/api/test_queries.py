@@ -30,10 +30,10 @@ def test_details_are_read_to_the_end(client: httpx.Client) -> None:
 
 def test_an_error_response_has_the_position_and_the_results_before_it(client: httpx.Client) -> None:
     answer = client.post("/sql", json={"sql": "CREATE TYPE t AS INT;\nDROP STREAM ordrs;"})
-    told = answer.json()
-    assert (answer.status_code, told["status"], told["title"]) == (400, 400, "unknown name")
-    assert (told["line"], told["hint"]) == (2, "did you mean ORDERS?")
-    assert [result["kind"] for result in told["results"]] == ["done"]
+    reported = answer.json()
+    assert (answer.status_code, reported["status"], reported["title"]) == (400, 400, "unknown name")
+    assert (reported["line"], reported["hint"]) == (2, "did you mean ORDERS?")
+    assert [result["kind"] for result in reported["results"]] == ["done"]
     assert answer.headers["content-type"] == "application/problem+json"
 
 
@@ -48,8 +48,8 @@ def test_the_consequences_of_an_error_are_described(client: httpx.Client) -> Non
     assert {key for key, responses in described.items() if "422" in responses} == appending
     assert all("application/problem+json" in responses["default"]["content"] for responses in described.values())
     schema = described["post", "/sql"]["400"]["content"]["application/problem+json"]["schema"]
-    told = client.post("/sql", json={"sql": "CREATE TYPE t AS INT;\nDROP STREAM ordrs;"}).json()
-    assert told.keys() == schema["properties"].keys()
+    reported = client.post("/sql", json={"sql": "CREATE TYPE t AS INT;\nDROP STREAM ordrs;"}).json()
+    assert reported.keys() == schema["properties"].keys()
     assert {"400", "404"} <= described["get", "/tables/{name}"].keys()
     assert "404" in described["delete", "/queries/{query_id}"]
 

@@ -80,10 +80,10 @@ def test_an_idempotency_key_is_remembered_after_the_log_is_reopened(tmp_path: Pa
     body, placed = b"body", records_of(RECORD)
     broker = EmbeddedBroker(tmp_path)
     broker.create_topic("orders")
-    told = append_once(broker, "orders", placed, "abc", body)
+    reported = append_once(broker, "orders", placed, "abc", body)
     broker.close()
     broker = EmbeddedBroker(tmp_path)
-    assert append_once(broker, "orders", placed, "abc", body) == {**told, "repeated": True}
+    assert append_once(broker, "orders", placed, "abc", body) == {**reported, "repeated": True}
     with pytest.raises(KeyUsedBefore):
         append_once(broker, "orders", placed, "abc", b"another body")
     assert len(records(broker)) == 1

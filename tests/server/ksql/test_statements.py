@@ -86,35 +86,35 @@ def test_every_statement_that_looks_has_its_entity(client: httpx.Client, text: s
 
 def test_a_description_names_columns_and_queries(client: httpx.Client) -> None:
     (entity,) = ksql(client, "DESCRIBE orders EXTENDED;")
-    told = entity["sourceDescription"]
-    assert [(field["name"], field["schema"]["type"], field.get("type")) for field in told["fields"]] == [
+    reported = entity["sourceDescription"]
+    assert [(field["name"], field["schema"]["type"], field.get("type")) for field in reported["fields"]] == [
         ("ID", "STRING", "KEY"),
         ("USER_ID", "STRING", None),
         ("AMOUNT", "DOUBLE", None),
     ]
-    assert sorted(query["id"] for query in told["readQueries"]) == ["CTAS_HOURLY_2", "CTAS_TOTALS_1"]
-    assert told["sourceConstraints"] == ["HOURLY", "TOTALS"]
-    assert (told["partitions"], told["extended"]) == (2, True)
+    assert sorted(query["id"] for query in reported["readQueries"]) == ["CTAS_HOURLY_2", "CTAS_TOTALS_1"]
+    assert reported["sourceConstraints"] == ["HOURLY", "TOTALS"]
+    assert (reported["partitions"], reported["extended"]) == (2, True)
 
 
 def test_a_failing_statement_returns_the_results_of_those_before_it(client: httpx.Client) -> None:
-    told = ksql(client, "CREATE TYPE t AS INT; DROP STREAM nobody; CREATE TYPE u AS INT;", 400)
-    assert (told["@type"], told["error_code"]) == ("statement_error", 40001)
-    assert "there is no stream or table NOBODY" in told["message"]
-    assert told["statementText"] == "DROP STREAM nobody;"
-    assert [entity["commandId"] for entity in told["entities"]] == ["type/T/create"]
+    reported = ksql(client, "CREATE TYPE t AS INT; DROP STREAM nobody; CREATE TYPE u AS INT;", 400)
+    assert (reported["@type"], reported["error_code"]) == ("statement_error", 40001)
+    assert "there is no stream or table NOBODY" in reported["message"]
+    assert reported["statementText"] == "DROP STREAM nobody;"
+    assert [entity["commandId"] for entity in reported["entities"]] == ["type/T/create"]
     assert list(ksql(client, "SHOW TYPES;")[0]["types"]) == ["T"]
 
 
 def test_queries_are_sent_to_their_own_address(client: httpx.Client) -> None:
-    told = ksql(client, "SELECT * FROM totals;", 400)
-    assert told["error_code"] == 40002
-    assert "/query-stream" in told["message"]
+    reported = ksql(client, "SELECT * FROM totals;", 400)
+    assert reported["error_code"] == 40002
+    assert "/query-stream" in reported["message"]
 
 
 def test_a_script_is_not_read_from_the_disk_of_the_server(client: httpx.Client) -> None:
-    told = ksql(client, "RUN SCRIPT '/etc/hostname';", 400)
-    assert "does not read files" in told["message"]
+    reported = ksql(client, "RUN SCRIPT '/etc/hostname';", 400)
+    assert "does not read files" in reported["message"]
 
 
 def test_variables_and_properties_hold_for_one_request(client: httpx.Client) -> None:

@@ -25,27 +25,27 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_each_statement_is_parsed_once_and_only_what_is_new_is_read(shop: Play, parsed: list[int]) -> None:
-    told = Statuses(shop.database)
-    assert told.all().keys() == {"stream/ORDERS/create", "table/TOTALS/create", "table/HOURLY/create"}
-    assert told.find("table/TOTALS/create") == told.all()["table/TOTALS/create"]
+    reported = Statuses(shop.database)
+    assert reported.all().keys() == {"stream/ORDERS/create", "table/TOTALS/create", "table/HOURLY/create"}
+    assert reported.find("table/TOTALS/create") == reported.all()["table/TOTALS/create"]
     assert parsed == [0, 1, 2]
     shop.do("CREATE STREAM big AS SELECT * FROM orders WHERE amount > 3;")
-    assert told.find("stream/BIG/create") is not None
+    assert reported.find("stream/BIG/create") is not None
     assert parsed == [0, 1, 2, 3]
     query = next(name for name in shop.database.catalog_state().queries if "BIG" in name)
     shop.do(f"TERMINATE {query};")
-    status = told.find("stream/BIG/create")
+    status = reported.find("stream/BIG/create")
     assert status is not None
     assert status["status"] == "TERMINATED"
-    assert told.find("stream/NOBODY/create") is None
+    assert reported.find("stream/NOBODY/create") is None
     assert len(set(parsed)) == len(parsed)
 
 
 def test_statements_that_were_removed_are_forgotten(shop: Play, parsed: list[int]) -> None:
-    told = Statuses(shop.database)
+    reported = Statuses(shop.database)
     shop.do("CREATE STREAM gone (a INT) WITH (KAFKA_TOPIC = 'gone', PARTITIONS = 1);")
-    assert "stream/GONE/create" in told.all()
+    assert "stream/GONE/create" in reported.all()
     shop.do("DROP STREAM gone;")
     compact(shop.database._commands, shop.broker)
-    assert "stream/GONE/create" not in told.all()
-    assert "stream/ORDERS/create" in told.all()
+    assert "stream/GONE/create" not in reported.all()
+    assert "stream/ORDERS/create" in reported.all()

@@ -24,7 +24,7 @@ DYNAMIC = Types(typed("string"), None)
 
 
 class Search:
-    """A client beside that of the sink, and an index that no other test uses."""
+    """A client besides that of the sink, and an index that no other test uses."""
 
     def __init__(self, url: str) -> None:
         self.url, self.index, self.query = url, f"i-{uuid.uuid4().hex[:8]}", f"q-{uuid.uuid4().hex[:8]}"

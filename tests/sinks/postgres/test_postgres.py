@@ -23,7 +23,7 @@ COUNTS = Types(typed("string"), typed("bigint"))
 
 
 class Database:
-    """A connection beside that of the sink, and names that no other test uses."""
+    """A connection besides that of the sink, and names that no other test uses."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -184,7 +184,7 @@ def test_records_that_the_server_refuses_are_found_and_the_others_are_written(da
     assert "violates check constraint" in refused[13]
     assert "out of range" in refused[40]
     assert len(database.rows()) == 97
-    assert put(database, records, COUNTS, Batch(2, 1)) == refused, "they are told again when the batch comes again"
+    assert put(database, records, COUNTS, Batch(2, 1)) == refused, "they are reported again when the batch is repeated"
 
 
 def test_a_batch_of_which_nearly_all_is_refused_stops_the_query(

@@ -23,7 +23,7 @@ DYNAMIC = Types(None, None)
 
 
 class Cache:
-    """A connection beside that of the sink, and a prefix that no other test uses."""
+    """A connection besides that of the sink, and a prefix that no other test uses."""
 
     def __init__(self, url: str) -> None:
         self.url, self.prefix, self.query = url, f"{uuid.uuid4().hex[:8]}:", f"q-{uuid.uuid4().hex[:8]}"

@@ -16,7 +16,7 @@ from sql.columns import answer
 
 PAGE = Path(__file__).parents[3] / "docs" / "sql-functions.md"
 COMPUTED = "  -- "
-"""What stands in an example between a call and what it gives."""
+"""The text in an example between a call and its result."""
 
 
 def examples() -> list[Any]:

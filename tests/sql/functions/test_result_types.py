@@ -1,4 +1,4 @@
-"""What functions give, as DESCRIBE FUNCTION tells it."""
+"""The results of functions, as DESCRIBE FUNCTION reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is typed parses, or is told to be wrong in words of ours, at a place that exists."""
+"""Any text parses or is refused with a message of ours, at a position that exists."""
 
 from __future__ import annotations
 

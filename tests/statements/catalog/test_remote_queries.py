@@ -45,7 +45,7 @@ def test_those_that_have_records_left_are_behind_and_so_are_those_that_read_them
     assert behind(other) == set()
     other.do("INSERT INTO a VALUES ('k', 1);")
     assert behind(other) == {"CSAS_B_1"}
-    database.begun[-1].step()
+    database.started[-1].step()
     assert behind(other) == {"CSAS_C_2"}
     database.run()
     assert behind(other) == set()

@@ -33,7 +33,7 @@ def driver() -> Iterator[InProcessSql]:
         yield driver
 
 
-def told(driver: InProcessSql, sql: str) -> Rows:
+def reported(driver: InProcessSql, sql: str) -> Rows:
     result = driver.session.execute(sql)[0].result
     assert isinstance(result, Rows)
     return result
@@ -67,7 +67,7 @@ def test_streams_and_tables_are_listed_with_topics_and_formats(driver: InProcess
 
 
 def test_an_extended_list_describes_each(driver: InProcessSql) -> None:
-    found = details(told(driver, "SHOW STREAMS EXTENDED;"))
+    found = details(reported(driver, "SHOW STREAMS EXTENDED;"))
     assert list(found) == ["BIG", "ORDERS"]
     assert details(found["BIG"])["Records in topic"] == "1"
 
@@ -127,17 +127,17 @@ def test_passwords_are_not_shown() -> None:
 
 
 def test_a_description_names_columns_types_and_keys(driver: InProcessSql) -> None:
-    assert told(driver, "DESCRIBE orders;").rows == (
+    assert reported(driver, "DESCRIBE orders;").rows == (
         ("ORDER_ID", "VARCHAR", "KEY"),
         ("USER_ID", "VARCHAR", ""),
         ("AMOUNT", "DOUBLE", ""),
         ("TRACE", "BYTES", "HEADER('trace')"),
     )
-    assert told(driver, "DESCRIBE hourly;").rows[0] == ("USER_ID", "VARCHAR", "PRIMARY KEY (window type: TUMBLING)")
+    assert reported(driver, "DESCRIBE hourly;").rows[0] == ("USER_ID", "VARCHAR", "PRIMARY KEY (window type: TUMBLING)")
 
 
 def test_describe_extended_shows_metrics(driver: InProcessSql) -> None:
-    found = details(told(driver, "DESCRIBE hourly EXTENDED;"))
+    found = details(reported(driver, "DESCRIBE hourly EXTENDED;"))
     assert found["Window"] == "TUMBLING, 1h"
     assert found["Statement"].startswith("CREATE TABLE hourly")
     assert found["Records in topic"] == "1"
@@ -145,18 +145,18 @@ def test_describe_extended_shows_metrics(driver: InProcessSql) -> None:
     assert found["Lag"] == "0 records"
     assert "Queries that read from this" not in found
     assert [row[0] for row in found["Queries that write to this"].rows] == ["CTAS_HOURLY_3"]
-    assert details(told(driver, "DESCRIBE big EXTENDED;"))["Dead letters"] == "1 open; decode: 1"
+    assert details(reported(driver, "DESCRIBE big EXTENDED;"))["Dead letters"] == "1 open; decode: 1"
 
 
 def test_all_tables_are_described_together(driver: InProcessSql) -> None:
-    assert told(driver, "DESCRIBE TABLES;").rows == (
+    assert reported(driver, "DESCRIBE TABLES;").rows == (
         ("HOURLY", "USER_ID", "VARCHAR", "PRIMARY KEY (window type: TUMBLING)"),
         ("HOURLY", "N", "BIGINT", ""),
     )
 
 
 def test_a_function_is_described_by_its_ways_to_be_called(driver: InProcessSql) -> None:
-    found = told(driver, "DESCRIBE FUNCTION substring;")
+    found = reported(driver, "DESCRIBE FUNCTION substring;")
     assert found.rows[0][0].startswith("SUBSTRING(")
     assert [row[1] for row in found.rows] == ["VARCHAR", "BYTES"]
     assert details(found)["Category"] == "text"

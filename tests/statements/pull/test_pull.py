@@ -233,8 +233,8 @@ def test_reading_a_table_without_a_running_query_prints_a_note(orders: Play) -> 
     orders.leave("CTAS_TOTALS")
     behind = orders.do("SELECT * FROM totals;")
     assert isinstance(behind, Rows)
-    (told,) = behind.warnings
-    assert told.endswith("is not running and is 1 record behind; run it with potok serve")
+    (reported,) = behind.warnings
+    assert reported.endswith("is not running and is 1 record behind; run it with potok serve")
 
 
 def test_the_same_statement_means_something_else_once_the_catalog_has_changed(orders: Play) -> None:

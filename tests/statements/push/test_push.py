@@ -30,7 +30,7 @@ def orders(play: Play) -> Play:
     return play
 
 
-def begun(play: Play, text: str, begin: str = "latest") -> Push:
+def started(play: Play, text: str, begin: str = "latest") -> Push:
     result = play.session.execute(text, {"auto.offset.reset": begin})[-1].result
     assert isinstance(result, Push)
     return result
@@ -51,7 +51,7 @@ def taken(push: Push, count: int) -> list[Row]:
 
 def test_rows_come_as_records_are_appended(orders: Play) -> None:
     send(orders, "ORDERS", {"id": "before", "amount": 1})
-    with begun(orders, "SELECT id, amount * 2 AS twice FROM orders WHERE amount > 1 EMIT CHANGES;") as push:
+    with started(orders, "SELECT id, amount * 2 AS twice FROM orders WHERE amount > 1 EMIT CHANGES;") as push:
         assert [(column.name, column.is_key) for column in push.columns] == [("ID", True), ("TWICE", False)]
         assert push.next(0) == []
         send(orders, "ORDERS", {"id": "a", "amount": 2}, {"id": "b", "amount": 1}, {"id": "c", "amount": None})
@@ -64,7 +64,7 @@ def test_from_the_beginning_nothing_is_missed_and_nothing_comes_twice(
 ) -> None:
     monkeypatch.setattr(tail, "BLOCK", 7)
     send(orders, "ORDERS", *({"id": str(number), "amount": number} for number in range(50)))
-    with begun(orders, "SELECT amount, ROWOFFSET FROM orders EMIT CHANGES;", "earliest") as push:
+    with started(orders, "SELECT amount, ROWOFFSET FROM orders EMIT CHANGES;", "earliest") as push:
         first = taken(push, 10)
         send(orders, "ORDERS", *({"id": str(number), "amount": number} for number in range(50, 80)))
         assert first + taken(push, 80 - len(first)) == [(number, number) for number in range(80)]
@@ -73,38 +73,38 @@ def test_from_the_beginning_nothing_is_missed_and_nothing_comes_twice(
 
 def test_a_limit_ends_it(orders: Play) -> None:
     send(orders, "ORDERS", *({"id": str(number), "amount": number} for number in range(5)))
-    push = begun(orders, "SELECT amount FROM orders EMIT CHANGES LIMIT 3;", "earliest")
+    push = started(orders, "SELECT amount FROM orders EMIT CHANGES LIMIT 3;", "earliest")
     assert list(push) == [(0,), (1,), (2,)]
     assert push.next(0) is None
 
 
 def test_table_functions_make_rows_of_records(orders: Play) -> None:
-    with begun(orders, "SELECT id, EXPLODE(tags) AS tag FROM orders EMIT CHANGES;") as push:
+    with started(orders, "SELECT id, EXPLODE(tags) AS tag FROM orders EMIT CHANGES;") as push:
         send(orders, "ORDERS", {"id": "a", "tags": ["x", "y"]}, {"id": "b", "tags": None}, {"id": "c", "tags": ["z"]})
         assert taken(push, 3) == [("a", "x"), ("a", "y"), ("c", "z")]
 
 
 def test_a_deleted_row_has_its_key_and_null(orders: Play) -> None:
-    with begun(orders, "SELECT * FROM users EMIT CHANGES;") as push:
+    with started(orders, "SELECT * FROM users EMIT CHANGES;") as push:
         send(orders, "USERS", {"id": "u", "name": "Ann", "age": 5}, {"id": "u"})
         assert taken(push, 2) == [("u", "Ann", 5), ("u", None, None)]
 
 
 def test_a_deleted_row_is_sent_if_the_key_is_not_selected(orders: Play) -> None:
-    with begun(orders, "SELECT age FROM users EMIT CHANGES;") as push:
+    with started(orders, "SELECT age FROM users EMIT CHANGES;") as push:
         send(orders, "USERS", {"id": "u", "name": "Ann", "age": 5}, {"id": "u"}, {"id": "v", "age": 7})
         assert taken(push, 3) == [(5,), (None,), (7,)]
 
 
 def test_a_record_without_a_key_is_not_a_row_of_a_table(orders: Play) -> None:
     orders.do("CREATE TABLE latest (id VARCHAR PRIMARY KEY, amount INT) WITH (KAFKA_TOPIC = 'orders');")
-    with begun(orders, "SELECT amount FROM latest EMIT CHANGES;") as push:
+    with started(orders, "SELECT amount FROM latest EMIT CHANGES;") as push:
         send(orders, "ORDERS", {"amount": 1}, {"id": "a", "amount": 2})
         assert taken(push, 1) == [(2,)]
 
 
 def test_a_row_that_no_longer_matches_is_deleted_once(orders: Play) -> None:
-    with begun(orders, "SELECT id, name FROM users WHERE age > 10 EMIT CHANGES;") as push:
+    with started(orders, "SELECT id, name FROM users WHERE age > 10 EMIT CHANGES;") as push:
         send(
             orders,
             "USERS",
@@ -121,7 +121,7 @@ def test_the_keys_that_a_push_query_remembers_are_bounded_and_let_go(
     orders: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory, query = tail.tail_of(orders.database).memory, "SELECT id FROM users WHERE age > 17 EMIT CHANGES;"
-    with begun(orders, query) as push:
+    with started(orders, query) as push:
         send(orders, "USERS", *({"id": f"u{number:05}", "age": 18} for number in range(1_000)))
         assert len(taken(push, 1_000)) == 1_000
         assert memory.used >= 1_000 * len("u00000")
@@ -136,7 +136,7 @@ def test_the_keys_that_a_push_query_remembers_are_bounded_and_let_go(
 
 
 def test_closing_from_another_thread_wakes_the_reader(orders: Play) -> None:
-    push = begun(orders, "SELECT * FROM orders EMIT CHANGES;")
+    push = started(orders, "SELECT * FROM orders EMIT CHANGES;")
     closer = threading.Timer(0.05, push.close)
     closer.start()
     assert push.next() is None
@@ -145,8 +145,8 @@ def test_closing_from_another_thread_wakes_the_reader(orders: Play) -> None:
 
 def test_a_slow_reader_is_dropped_and_others_are_not(orders: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tail, "MOST_RECORDS", 3)
-    slow = begun(orders, "SELECT amount FROM orders EMIT CHANGES;")
-    quick = begun(orders, "SELECT amount FROM orders EMIT CHANGES;")
+    slow = started(orders, "SELECT amount FROM orders EMIT CHANGES;")
+    quick = started(orders, "SELECT amount FROM orders EMIT CHANGES;")
     assert slow.next(0) == []
     for number in range(8):
         send(orders, "ORDERS", {"id": "x", "amount": number})
@@ -159,7 +159,7 @@ def test_a_slow_reader_is_dropped_and_others_are_not(orders: Play, monkeypatch: 
 
 
 def test_the_tail_is_idle_without_readers(orders: Play) -> None:
-    push = begun(orders, "SELECT * FROM orders EMIT CHANGES;")
+    push = started(orders, "SELECT * FROM orders EMIT CHANGES;")
     push.next(0)
     watching = tail.tail_of(orders.database)._thread
     assert watching is not None
@@ -169,7 +169,7 @@ def test_the_tail_is_idle_without_readers(orders: Play) -> None:
 
 
 def test_a_topic_that_is_deleted_ends_its_readers_with_an_error(orders: Play) -> None:
-    push = begun(orders, "SELECT * FROM orders EMIT CHANGES;")
+    push = started(orders, "SELECT * FROM orders EMIT CHANGES;")
     push.next(0)
     orders.broker.delete_topic("orders")
     with pytest.raises(Exception, match="orders"):
@@ -198,7 +198,7 @@ def test_unsupported_push_queries_are_refused_with_a_message(
 
 def test_an_unknown_beginning_is_refused(orders: Play) -> None:
     with pytest.raises(Refused, match=r"'auto\.offset\.reset' cannot be 'sometime'"):
-        begun(orders, "SELECT * FROM orders EMIT CHANGES;", "sometime")
+        started(orders, "SELECT * FROM orders EMIT CHANGES;", "sometime")
 
 
 def test_print_shows_records_line_by_line(orders: Play) -> None:

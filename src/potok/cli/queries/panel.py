@@ -259,7 +259,7 @@ def show_time(ms: int) -> str:
 
 
 def _is_due(snapshot: Snapshot, last: tuple[int, int], every_ms: int) -> bool:
-    """Whether there was a batch since, or the query has just begun to wait for records."""
+    """Whether there was a batch since, or the query has just started to wait for records."""
     if snapshot["state"] == "starting":
         return False
     return snapshot.get("batch") not in (None, last[1]) and snapshot["at"] - last[0] >= every_ms

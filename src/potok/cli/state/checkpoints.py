@@ -163,7 +163,7 @@ def _instant(at_ms: int) -> str:
     """Render a watermark."""
     from potok.operators.windows.expiry import NEVER
 
-    return "not begun" if at_ms <= NEVER else show_instant(at_ms)
+    return "not started" if at_ms <= NEVER else show_instant(at_ms)
 
 
 def _tables(checkpoint: Checkpoint) -> list[dict[str, Any]]:

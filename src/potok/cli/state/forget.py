@@ -41,5 +41,5 @@ def forget(
     if as_json:
         print_json({"subject": subject, "topics": topics})
         return
-    told = f"; appended SubjectForgotten to {', '.join(topics)}" if topics else "; its topics knew it already"
-    note(f'the key of "{subject}" is deleted{told}')
+    announced = f"; appended SubjectForgotten to {', '.join(topics)}" if topics else "; its topics knew it already"
+    note(f'the key of "{subject}" is deleted{announced}')

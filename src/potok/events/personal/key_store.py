@@ -1,6 +1,6 @@
 """The keys of subjects, kept apart from the log and its backups: a directory with one SQLite database.
 
-Deleted keys are overwritten. A forgotten subject keeps a row without a key, so that its events are told apart from
+Deleted keys are overwritten. A forgotten subject keeps a row without a key, so that its events are distinguished from
 those of a key that this store never had.
 """
 

@@ -115,7 +115,7 @@ class Services:
             self._loop.__exit__(kind, error, trace)
 
     async def _all(self) -> None:
-        begun = [service for service in self._services if await self._begun(service)]
+        started = [service for service in self._services if await self._started(service)]
         if self._app is not None:
             await self._app.send_started()
         tasks = [asyncio.ensure_future(self._repeat(timed)) for timed in self._timed]
@@ -125,9 +125,9 @@ class Services:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(service.stop() for service in reversed(begun)), return_exceptions=True)
+        await asyncio.gather(*(service.stop() for service in reversed(started)), return_exceptions=True)
 
-    async def _begun(self, service: Service) -> bool:
+    async def _started(self, service: Service) -> bool:
         try:
             await service.start()
         except Exception:

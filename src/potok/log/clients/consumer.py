@@ -202,9 +202,9 @@ class Consumer:
         self._refreshing = True
         try:
             membership.refresh()
-            begun, self._at.initial = self._at.initial, {}
+            started, self._at.initial = self._at.initial, {}
             with suppress(PartitionsMovedError):  # the next refresh reports them
-                membership.commit(begun)
+                membership.commit(started)
         finally:
             self._refreshing = False
 

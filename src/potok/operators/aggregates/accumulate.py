@@ -91,8 +91,8 @@ class Folding:
 
     def _add(self, state: Any, row: int) -> Any:
         accumulator = self._accumulator
-        begun = accumulator.start() if state is UNTOUCHED else state
-        return accumulator.add(begun, self._keys[self._ids[row]], self._values[row], self._ranks[row])
+        started = accumulator.start() if state is UNTOUCHED else state
+        return accumulator.add(started, self._keys[self._ids[row]], self._values[row], self._ranks[row])
 
     def _restored(self, i: int) -> Any:
         """Return the state of a cell without the record that failed, which may have changed it in place.

@@ -67,8 +67,8 @@ class Machine:
     ) -> None:
         self._as_seen = as_seen
         self._states, self._names = program.states, program.variables
-        self._begun = [(state, None) for state in program.begin if state != ACCEPT]
-        self._begun_first = [(state, None) for state in program.begin_first if state != ACCEPT]
+        self._started = [(state, None) for state in program.begin if state != ACCEPT]
+        self._started_first = [(state, None) for state in program.begin_first if state != ACCEPT]
         self._empty, self._empty_first = ACCEPT in program.begin, ACCEPT in program.begin_first
         self._numbered, self._unmatched = numbered, unmatched
         self._conditions, self._within_ms, self._max_runs = conditions, within_ms, max_runs
@@ -91,7 +91,9 @@ class Machine:
             threads, found, complete = self._step(run.threads, row, bits) if run.threads else ([], None, [])
             advanced.append((run, threads, found, complete))
         if begin:
-            threads, found, complete = self._step(self._begun_first if at_start else self._begun, row, bits, first=True)
+            threads, found, complete = self._step(
+                self._started_first if at_start else self._started, row, bits, first=True
+            )
             if found is None and (self._empty_first if at_start else self._empty):
                 found = Link(None, NO_VARIABLE, row)
             if threads or found is not None or complete or self._unmatched:

@@ -48,7 +48,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class _Records(NamedTuple):
-    """Records by key, in order. `starts` may begin a match, and of those `begins` need to be begun."""
+    """Records by key, in order. `starts` may begin a match, and of those `begins` need to be started."""
 
     times: list[int]
     values: list[Any]

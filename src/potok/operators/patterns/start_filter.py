@@ -1,4 +1,4 @@
-"""Find the records whose match fails before the batch is over, as columns: nothing needs to be begun for them.
+"""Find the records whose match fails before the batch is over, as columns: nothing needs to be started for them.
 
 The threads of one start are a set of states, so they have one number, and a table says which set follows with which
 record. All starts of all keys move through that table side by side, one record at a time.
@@ -37,14 +37,14 @@ class StartFilter:
         self._next: dict[tuple[int, int], int] = {}
 
     def hopeless(self, starts: Mask, bits: Ints, keys: Ints, times: Ints) -> Mask:
-        """Return the starts that need not be begun; records are grouped by key, and in order."""
+        """Return the starts that need not be started; records are grouped by key, and in order."""
         found = np.zeros(len(bits), np.bool_)
         combinations, classes = np.unique(bits, return_inverse=True)
         rows = np.flatnonzero(starts)
         if len(combinations) > MOST_CLASSES or not len(rows):
             return found
-        begun = [self._after(frozenset(self._program.begin), int(one), first=True) for one in combinations]
-        sets = np.array(begun, np.int64)[classes[rows]]
+        started = [self._after(frozenset(self._program.begin), int(one), first=True) for one in combinations]
+        sets = np.array(started, np.int64)[classes[rows]]
         matched = np.zeros(len(bits), np.int64)
         matched[rows[sets == _MATCHED]] = 1
         died = np.full(len(bits), -1, np.int64)

@@ -52,7 +52,7 @@ class Port(Protocol):
 
 
 def begin(saga: str, version: int, key: str, data: Mapping[str, Any], port: Port) -> Instance:
-    """Return an instance that has just begun."""
+    """Return an instance that has just started."""
     return {
         "saga": saga,
         "key": key,

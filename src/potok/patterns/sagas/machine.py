@@ -87,7 +87,7 @@ class SagaMachine:
             self._answer(instance, name, role, data, port)
 
     def _started_again(self, instance: Instance, data: Data, port: Port) -> None:
-        """Take the first event of an instance that another event has begun; otherwise it is not taken again."""
+        """Take the first event of an instance that another event has started; otherwise it is not taken again."""
         if instance["began"]:
             note(instance, port, "exists already")
             return
@@ -102,7 +102,7 @@ class SagaMachine:
     def _answer(self, instance: Instance, name: str, role: str, data: Data, port: Port) -> None:
         known = instance["steps"].get(name)
         if known is None:
-            raise ValueError(f'"{port.event}" answers step "{name}", which has not begun')
+            raise ValueError(f'"{port.event}" answers step "{name}", which has not started')
         take = {"ok": self._ok, "failed": self._failed, "undone": self._undone, "undo_failed": self._undo_failed}[role]
         take(instance, self._steps[name], known, port, data)
 

@@ -212,4 +212,4 @@ def _begin(
     # Before the first batch: if it is interrupted, it is read again, and must find the same records.
     protect(broker, topology.name, positions)
     ledger.begin_epoch(metadata_keys, **changes)
-    failpoint("epoch.begun")
+    failpoint("epoch.started")

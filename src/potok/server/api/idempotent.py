@@ -44,26 +44,26 @@ def append_once(
     staged = [broker.stage(None, topic, partition, batch) for partition, batch in parts]
     if key is None:
         return {**response, "position": str(broker.append_staged(staged))}
-    mark, digest = _mark(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
+    metadata_key, digest = _metadata_key(broker.topic_ids([topic])[topic], key), hashlib.sha256(body).hexdigest()
 
     def after(position: Position) -> dict[str, bytes]:
         response["position"] = str(position)
-        return {mark: orjson.dumps({"at": now_ms(), "body": digest, "told": response})}
+        return {metadata_key: orjson.dumps({"at": now_ms(), "body": digest, "response": response})}
 
-    with _locks[int(mark[-2:], 16) % len(_locks)]:
-        found = broker.get_metadata(mark)
+    with _locks[int(metadata_key[-2:], 16) % len(_locks)]:
+        found = broker.get_metadata(metadata_key)
         if found is None:
             try:
-                broker.publish(staged, {}, {mark: None}, metadata_after=after)
+                broker.publish(staged, {}, {metadata_key: None}, metadata_after=after)
             except MetadataConflict:
-                found = broker.get_metadata(mark)
+                found = broker.get_metadata(metadata_key)
     _prune(broker)
     if found is None:
         return response
     before = orjson.loads(found)
     if before["body"] != digest:
         raise KeyUsedBefore(key)
-    return {**before["told"], "repeated": True}
+    return {**before["response"], "repeated": True}
 
 
 def _parts(broker: Broker, topic: str, records: Sequence[AddressedRecord]) -> list[tuple[int, pa.RecordBatch]]:
@@ -102,7 +102,7 @@ def _check(broker: Broker, topic: str, batch: pa.RecordBatch) -> None:
         raise BadRequest(f"record {row + 1} cannot be appended: {why}", hint="nothing was appended")
 
 
-def _mark(topic_id: str, key: str) -> str:
+def _metadata_key(topic_id: str, key: str) -> str:
     """Return the prefix of the keys of a topic. It changes if the topic is deleted and created again."""
     return _PREFIX + hashlib.sha256(f"{topic_id}\0{key}".encode()).hexdigest()
 
@@ -118,7 +118,11 @@ def _prune(broker: Broker) -> None:
 
 def prune(broker: Broker, before_ms: int) -> int:
     """Delete keys older than a timestamp; return their number."""
-    old = {mark: data for mark, data in broker.list_metadata(_PREFIX).items() if orjson.loads(data)["at"] < before_ms}
+    old = {
+        metadata_key: data
+        for metadata_key, data in broker.list_metadata(_PREFIX).items()
+        if orjson.loads(data)["at"] < before_ms
+    }
     if old:
         broker.set_metadata(dict.fromkeys(old), old)
     return len(old)

@@ -37,7 +37,7 @@ class EitherProtocol(asyncio.Protocol):
         self._arguments = config, server_state, app_state
         self._connections: set[Any] = server_state.connections
         self._loop = _loop or asyncio.get_event_loop()
-        self._most, self._begun = config.limit_concurrency, b""
+        self._most, self._started = config.limit_concurrency, b""
         self._patience: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -49,15 +49,15 @@ class EitherProtocol(asyncio.Protocol):
         self._patience = self._loop.call_later(SILENT_S, self._transport.close)
 
     def data_received(self, data: bytes) -> None:
-        self._begun += data
-        if len(self._begun) < len(PREFACE) and PREFACE.startswith(self._begun):
+        self._started += data
+        if len(self._started) < len(PREFACE) and PREFACE.startswith(self._started):
             return
-        kind: Any = Http2Protocol if self._begun.startswith(PREFACE) else Http1Protocol
+        kind: Any = Http2Protocol if self._started.startswith(PREFACE) else Http1Protocol
         chosen: asyncio.Protocol = kind(*self._arguments)
         self._leave()
         self._transport.set_protocol(chosen)
         chosen.connection_made(self._transport)
-        chosen.data_received(self._begun)
+        chosen.data_received(self._started)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()

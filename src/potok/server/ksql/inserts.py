@@ -79,9 +79,9 @@ class _Inserts:
     """Inserts and acknowledges rows while more are arriving."""
 
     def __init__(
-        self, site: Site, source: Source, begun: list[bytes], lines: AsyncIterator[list[bytes]], *, as_array: bool
+        self, site: Site, source: Source, started: list[bytes], lines: AsyncIterator[list[bytes]], *, as_array: bool
     ) -> None:
-        self._site, self._source, self._begun, self._lines = site, source, begun, lines
+        self._site, self._source, self._started, self._lines = site, source, started, lines
         self._as_array, self._seq, self._written = as_array, 0, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,8 +95,8 @@ class _Inserts:
 
     async def _acks(self) -> AsyncIterator[list[Ack]]:
         try:
-            if self._begun:
-                yield await self._insert(self._begun)
+            if self._started:
+                yield await self._insert(self._started)
             async for lines in self._lines:
                 yield await self._insert(lines)
         except PotokError as error:

@@ -28,7 +28,7 @@ class Statuses:
         self._database, self._commands = database, CommandLog(database.broker)
         self._lock = threading.Lock()
         self._known: dict[str, _Known] = {}
-        self._read, self._begun, self._left = 0, 0, -1
+        self._read, self._started, self._left = 0, 0, -1
 
     def all(self) -> dict[str, dict[str, Any]]:
         known, running = self._current(), self._database.catalog_state().queries
@@ -44,10 +44,10 @@ class Statuses:
             count, left = self._commands.count, self._commands.left
             if (count, left) == (self._read, self._left):
                 return self._known
-            same = left == self._left and count - self._begun <= MOST_NEW
+            same = left == self._left and count - self._started <= MOST_NEW
             new = self._commands.since(self._read) if same else None
             if new is None:
-                new, self._known, self._begun = self._commands.all(), {}, count
+                new, self._known, self._started = self._commands.all(), {}, count
             self._known = {**self._known, **dict(map(_entry, new))}
             self._read, self._left = max([count, *(command.sequence + 1 for command in new[-1:])]), left
             return self._known

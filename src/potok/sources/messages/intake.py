@@ -45,7 +45,7 @@ class Intake:
 
     def _offer_once(self, known: Deduplication[None], messages: Sequence[Message], done: Done | None) -> bool:
         records: list[LogRecord] = []
-        begun: list[str] = []
+        started: list[str] = []
         duplicates: int = 0
         conflicts: list[bytes] = []
         for record, identifier in messages:
@@ -60,25 +60,25 @@ class Intake:
                 continue
             if new:
                 known.begin(identifier, digest, None)
-                begun.append(identifier)
+                started.append(identifier)
                 records.append(replace(record, headers=(*record.headers, *known.headers(identifier, digest))))
             else:
                 duplicates += 1
 
         def finish(problem: str | None) -> None:
             with self._lock:
-                self._end(known, begun, landed=problem is None)
+                self._end(known, started, landed=problem is None)
             if done is not None:
                 done(problem)
 
         if not self._context.buffer.offer(Arrival.of(records, finish)):
-            self._end(known, begun, landed=False)
+            self._end(known, started, landed=False)
             return False
         self._context.counters.duplicates(duplicates)
         if conflicts:
             self._context.lose(conflicts, CONFLICT, "the id belongs to another message")
         return True
 
-    def _end(self, known: Deduplication[None], begun: list[str], *, landed: bool) -> None:
-        for identifier in begun:
+    def _end(self, known: Deduplication[None], started: list[str], *, landed: bool) -> None:
+        for identifier in started:
             known.end(identifier, landed=landed, now_ms=now_ms())

@@ -52,7 +52,7 @@ def _far_within(column: Any) -> Mask:
     """Return the lists and maps with such an element. Values under a null list do not belong to the row."""
     offsets = column.offsets.to_numpy()
     children = (column.keys, column.items) if pa.types.is_map(column.type) else (column.values,)
-    begun = np.logical_or.reduce([_far(child) for child in children])
-    counts = np.concatenate([[0], np.cumsum(begun)])
+    started = np.logical_or.reduce([_far(child) for child in children])
+    counts = np.concatenate([[0], np.cumsum(started)])
     there = column.is_valid().to_numpy(zero_copy_only=False)
     return np.asarray((counts[offsets[1:]] > counts[offsets[:-1]]) & there, np.bool_)

@@ -18,7 +18,7 @@ from potok.snapshots.progress import read_progress
 from potok.statements.catalog.catalog_state import Wanted
 
 LOOK_S = 0.1
-BEGIN_S = 10.0
+START_S = 10.0
 """How long another process has to start a new query."""
 
 CATALOG_GROUP = "sql"
@@ -73,8 +73,8 @@ def _left(broker: Broker, wanted: Wanted) -> int:
 
 def wait_remote(broker: Broker, queries: Collection[Wanted], timeout_s: float = math.inf) -> None:
     """Wait until the process that runs the queries has caught up. Raises `NotCaughtUp` after the timeout."""
-    begun, end = time.monotonic() + BEGIN_S, time.monotonic() + timeout_s
-    while behind := lagging_queries(broker, queries, include_stopped=time.monotonic() < begun):
+    start_by, end = time.monotonic() + START_S, time.monotonic() + timeout_s
+    while behind := lagging_queries(broker, queries, include_stopped=time.monotonic() < start_by):
         if time.monotonic() > end:
             left = {wanted.query_id: _left(broker, wanted) for wanted in queries if wanted.query_id in behind}
             raise NotCaughtUp(left, f"after {timeout_s:g} seconds")

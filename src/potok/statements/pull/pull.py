@@ -95,14 +95,14 @@ class _Pull:
         topics = [r.source.topic for r in self._plan.relations if not r.source.is_table]
         ends: Ends = self._broker.end_offsets_of(topics) if topics else {}
         tables = [relation for relation in self._plan.relations if relation.source.is_table]
-        queries = [name for name in dict.fromkeys(r.source.table_of for r in tables) if self._has_begun(name)]
+        queries = [name for name in dict.fromkeys(r.source.table_of for r in tables) if self._has_started(name)]
         self._warn_of_stale(queries)
         looks = [partial(committed, self._broker, name) for name in queries]
         if not looks:
             return self._rows({}, ends)
         return read_snapshots(looks, lambda snapshots: self._rows(dict(zip(queries, snapshots, strict=True)), ends))
 
-    def _has_begun(self, query: str) -> bool:
+    def _has_started(self, query: str) -> bool:
         if self._prepared.has_started(query):
             return True
         self.warnings.append(f"query {query} has not started: its table has no rows yet")

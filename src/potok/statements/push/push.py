@@ -71,7 +71,7 @@ def start_push(database: Database, query: ast.Select, properties: Properties, te
         return RecordPush(name, plan, _subscribed(database, plan.source.topic, start), failures)
     topic = transient_name(name)
     transient = plan_transient(database.catalog, query, topic, properties)
-    run = Transient.begun(database, transient.topology, topic, start)
+    run = Transient.started(database, transient.topology, topic, start)
     subscription = tail_of(database).subscribe(topic, {})
     return RecordPush(name, transient.reading, subscription, PushFailures(database.broker, name, topic), run)
 

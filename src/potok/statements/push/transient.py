@@ -51,7 +51,7 @@ class Transient:
         """How many dead letters it had when it ended; they are deleted with it."""
 
     @classmethod
-    def begun(cls, database: Database, topology: Topology, name: str, start: str) -> Transient:
+    def started(cls, database: Database, topology: Topology, name: str, start: str) -> Transient:
         database.start()
         shared = database.shared
         if shared is None:

@@ -56,9 +56,9 @@ def test_ctrl_c_drops_what_was_typed(keys: PipeInput) -> None:
 def test_an_error_is_shown_and_the_prompt_stays(keys: PipeInput, capsys: pytest.CaptureFixture[str]) -> None:
     target, _ = typed(keys, "DORP x;\rDROP STREAM nothing;\rDROP STREAM a;\rquit\r")
     assert target.asked == ["DROP STREAM nothing;", "DROP STREAM a;"]
-    told = capsys.readouterr().err
-    assert "error: no statement begins with DORP" in told
-    assert "error: there is no NOTHING" in told
+    reported = capsys.readouterr().err
+    assert "error: no statement begins with DORP" in reported
+    assert "error: there is no NOTHING" in reported
 
 
 def test_what_was_typed_before_comes_back(keys: PipeInput) -> None:
@@ -69,9 +69,9 @@ def test_what_was_typed_before_comes_back(keys: PipeInput) -> None:
 
 def test_help_shows_the_syntax_of_a_statement(keys: PipeInput, capsys: pytest.CaptureFixture[str]) -> None:
     typed(keys, "help drop\rhelp\rexit\r")
-    told = capsys.readouterr().out
-    assert told.startswith("DROP STREAM|TABLE|TYPE [IF EXISTS] name [DELETE TOPIC];\n")
-    assert "output json|table" in told
+    reported = capsys.readouterr().out
+    assert reported.startswith("DROP STREAM|TABLE|TYPE [IF EXISTS] name [DELETE TOPIC];\n")
+    assert "output json|table" in reported
 
 
 def test_output_can_be_switched(keys: PipeInput) -> None:

@@ -25,7 +25,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
-def beside(tmp_path: Path) -> Iterator[None]:
+def other(tmp_path: Path) -> Iterator[None]:
     """Another process, this one as it happens, runs the queries of the log."""
     lock = QueryLock(tmp_path / "shared" / "sql", "sql")
     yield
@@ -80,7 +80,7 @@ def test_a_query_that_another_process_does_not_start_is_not_waited_for_for_ever(
         return {"Q"} if include_stopped else set()
 
     run(here, STREAM + QUERY)
-    monkeypatch.setattr(remote_queries, "BEGIN_S", 0.01)
+    monkeypatch.setattr(remote_queries, "START_S", 0.01)
     monkeypatch.setattr(remote_queries, "lagging_queries", behind)
     here.settle()
     assert looks[-1] is False

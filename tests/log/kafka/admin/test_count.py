@@ -12,7 +12,7 @@ from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.records.log_record import LogRecord
 
 
-def told(topics: list[TopicDescription]) -> dict[str, tuple[int, bool]]:
+def reported(topics: list[TopicDescription]) -> dict[str, tuple[int, bool]]:
     return {topic.name: (topic.records, topic.exact) for topic in topics}
 
 
@@ -29,12 +29,12 @@ def test_markers_and_what_was_aborted_are_not_records(log: KafkaBroker, stranger
     log.create_topic("spread", 3)
     plain(log, "spread", 40)
     log.create_topic("empty", 2)
-    assert told(log.describe_topics(["empty", "one", "spread"])) == {
+    assert reported(log.describe_topics(["empty", "one", "spread"])) == {
         "empty": (0, True),
         "one": (6, True),
         "spread": (40, True),
     }
-    assert told([log.describe_topic("one")]) == {"one": (15, False)}
+    assert reported([log.describe_topic("one")]) == {"one": (15, False)}
 
 
 def test_long_partitions_are_bounded_and_short_ones_are_counted(
@@ -47,7 +47,7 @@ def test_long_partitions_are_bounded_and_short_ones_are_counted(
     write(stranger, "short", b"v")
     settle(log, "short", 2)
     monkeypatch.setattr(count, "MOST_OFFSETS", 10)
-    assert told(log.describe_topics(["long", "short"])) == {"long": (31, False), "short": (1, True)}
+    assert reported(log.describe_topics(["long", "short"])) == {"long": (31, False), "short": (1, True)}
 
 
 def test_what_was_not_read_in_time_is_a_bound(
@@ -57,7 +57,7 @@ def test_what_was_not_read_in_time_is_a_bound(
     write(stranger, "slow", b"v")
     settle(log, "slow", 2)
     monkeypatch.setattr(count, "PATIENCE_S", 0.0)
-    assert told(log.describe_topics(["slow"])) == {"slow": (2, False)}
+    assert reported(log.describe_topics(["slow"])) == {"slow": (2, False)}
 
 
 def test_records_that_are_written_meanwhile_do_not_count(log: KafkaBroker) -> None:
@@ -65,4 +65,4 @@ def test_records_that_are_written_meanwhile_do_not_count(log: KafkaBroker) -> No
     plain(log, "grows", 5)
     before = log.describe_topic("grows")
     plain(log, "grows", 5)
-    assert told(count.count_records(log._kafka.clients, [before])) == {"grows": (5, True)}
+    assert reported(count.count_records(log._kafka.clients, [before])) == {"grows": (5, True)}

@@ -83,10 +83,10 @@ def test_a_server_whose_starter_was_killed_is_found_waited_for_and_stopped(kafka
     starter.kill()
     starter.wait()
     try:
-        begun = server.status()
-        assert begun.is_up
-        assert not server.accepts_connections(), "it has hardly begun"
-        assert server.start(0) == begun
+        started = server.status()
+        assert started.is_up
+        assert not server.accepts_connections(), "it has hardly started"
+        assert server.start(0) == started
         assert server.accepts_connections()
     finally:
         assert server.stop() is True

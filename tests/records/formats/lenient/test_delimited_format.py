@@ -37,7 +37,7 @@ ROWS = st.tuples(*[st.none() | items for items in SCALARS.values()])
 @given(st.lists(ROWS, max_size=3), st.sampled_from([",", "|", "TAB", "SPACE", ";", "^", "-", "é", "x", "0"]))
 def test_what_was_written_reads_back(given_rows: list[tuple[Any, ...]], delimiter: str) -> None:
     assert DECLARED is not None
-    # Empty text and empty bytes cannot be told from null.
+    # Empty text and empty bytes cannot be distinguished from null.
     emptied = [[None if item in ("", b"") else item for item in row] for row in given_rows]
     objects = [dict(zip(DECLARED.names, row, strict=True)) for row in emptied]
     column = column_of([*objects, None], DECLARED).column

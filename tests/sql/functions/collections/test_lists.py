@@ -131,7 +131,7 @@ def test_a_column_in_two_pieces_returns_the_same(
 
 
 def reduced(parameters: Sequence[pa.Array], rows: pa.Array) -> pa.Array:
-    """Each state, ten times as much and the item: tells every order of the items apart."""
+    """Each state, ten times as much and the item: distinguishes every order of the items."""
     assert len(rows) == len(parameters[0]) == len(parameters[1])
     state, item = (parameter.to_pylist() for parameter in parameters)
     return pa.array([s * 10 + (0 if x is None else x) for s, x in zip(state, item, strict=True)], BIGINT)

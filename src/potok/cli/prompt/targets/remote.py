@@ -51,7 +51,7 @@ class Remote(Target):
         super().__init__()
         self._http = Http(url, token)
         self._names, self._asked = Names(), float("-inf")
-        self._begun: set[str] = set()
+        self._started: set[str] = set()
 
     def run(self, parsed: ast.Parsed) -> Result:
         statement = parsed.statement
@@ -75,7 +75,7 @@ class Remote(Target):
             return RemotePush(self._http, body)
         (result,) = self._results(body, 1)
         if isinstance(result, Done) and result.query_id:
-            self._begun.add(result.query_id)
+            self._started.add(result.query_id)
         if isinstance(statement, ast.Show) and statement.what == "PROPERTIES" and isinstance(result, Rows):
             own = [(name, "SESSION", "SET", value) for name, value in sorted(self.properties.items())]
             return replace(result, rows=(*own, *result.rows))
@@ -121,9 +121,9 @@ class Remote(Target):
 
     def dead_letters(self) -> Mapping[str, int]:
         """Count only queries that this session started."""
-        if not self._begun:
+        if not self._started:
             return {}
-        return {row["Query ID"]: row["Dead Letters"] for row in self._queries() if row["Query ID"] in self._begun}
+        return {row["Query ID"]: row["Dead Letters"] for row in self._queries() if row["Query ID"] in self._started}
 
     def _queries(self) -> list[dict[str, Any]]:
         (listed,) = self._results({"sql": "SHOW QUERIES EXTENDED;"}, 1)

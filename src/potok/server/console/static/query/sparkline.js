@@ -18,7 +18,7 @@ export class Sparkline {
     );
   }
 
-  // The newest value is at the right edge; a curve that has just begun grows in from there.
+  // The newest value is at the right edge; a curve that has just started grows in from there.
   draw(values) {
     const shown = values.slice(-this.points);
     const top = Math.max(1e-9, ...shown.map((v) => v || 0)) * 1.12;

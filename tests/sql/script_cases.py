@@ -33,18 +33,18 @@ NOTHING = {"null": True}
 Case = dict[str, Any]
 
 
-def stories() -> list[tuple[str, Case]]:
+def cases() -> list[tuple[str, Case]]:
     """All cases with the names of their tests; `given` holds statements."""
     found = []
     for file in sorted(CASES.glob("*.toml")):
-        told = tomllib.loads(file.read_text())
-        for case in told["case"]:
-            given = "\n".join(told["sources"][name] for name in case.get("given", []))
+        reported = tomllib.loads(file.read_text())
+        for case in reported["case"]:
+            given = "\n".join(reported["sources"][name] for name in case.get("given", []))
             found.append((f"{file.stem}: {case['name']}", {**case, "given": given}))
     return found
 
 
-def tell(driver: SqlDriver, case: Case, *, one_by_one: bool) -> None:
+def play(driver: SqlDriver, case: Case, *, one_by_one: bool) -> None:
     """Carry out the statements of a case, and feed its records."""
     driver.execute(case["sql"])
     for record in case.get("inputs", []):
@@ -83,14 +83,17 @@ def written(driver: SqlDriver, topic: str) -> list[dict[str, Any]]:
     found = []
     for index, record in enumerate(driver.read(topic)):
         key = record.raw_key
-        told: dict[str, Any] = {"key": key[: len(key) - bounds] if key is not None else None, "value": record.raw_value}
-        told |= {"timestamp": record.timestamp_ms, "headers": dict(record.headers)}
-        found.append(told | ({"window": list(windows[index] or ())} if bounds else {}))
+        reported: dict[str, Any] = {
+            "key": key[: len(key) - bounds] if key is not None else None,
+            "value": record.raw_value,
+        }
+        reported |= {"timestamp": record.timestamp_ms, "headers": dict(record.headers)}
+        found.append(reported | ({"window": list(windows[index] or ())} if bounds else {}))
     return found
 
 
 def check_outputs(driver: SqlDriver, case: Case, *, one_by_one: bool) -> None:
-    """Compare all that was written. In one batch a table tells only the last change of each row."""
+    """Compare all that was written. In one batch a table reports only the last change of each row."""
     topics = dict.fromkeys(record["topic"] for record in case.get("outputs", []))
     for topic in topics:
         wanted = [record for record in case["outputs"] if record["topic"] == topic]
@@ -125,14 +128,14 @@ def _by_key(records: Sequence[dict[str, Any]], *, latest: bool) -> list[dict[str
 
 def _shown(record: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any]:
     """What a wish asks for of a record: key and value always, the rest where it is named."""
-    told: dict[str, Any] = {name: _data(to_bytes(record.get(name))) for name in ("key", "value")}
+    reported: dict[str, Any] = {name: _data(to_bytes(record.get(name))) for name in ("key", "value")}
     for name in ("timestamp", "window"):
         if name in wish:
-            told[name] = record.get(name)
+            reported[name] = record.get(name)
     if "headers" in wish:
         headers = record.get("headers", {}).items()
-        told["headers"] = {name: None if value == NOTHING else to_bytes(value) for name, value in headers}
-    return told
+        reported["headers"] = {name: None if value == NOTHING else to_bytes(value) for name, value in headers}
+    return reported
 
 
 def _data(data: bytes | None) -> Any:

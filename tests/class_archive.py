@@ -17,7 +17,7 @@ from potok.spark.class_archive import ClassArchive
 from potok.spark.session import spark_conf
 
 _ROOT = Path(__file__).parents[1]
-_PATIENCE_S = 300
+_TIMEOUT_S = 300
 
 
 def make() -> None:
@@ -28,11 +28,11 @@ def make() -> None:
         subprocess.run(
             [sys.executable, "-m", "tests.kill.orders_program", f"file:{directory}", "100"],
             cwd=_ROOT,
-            timeout=_PATIENCE_S,
+            timeout=_TIMEOUT_S,
             capture_output=True,
             check=False,
         )
-    end = time.monotonic() + _PATIENCE_S
+    end = time.monotonic() + _TIMEOUT_S
     # A Java that cannot make one is no reason to test nothing.
     while not _is_there() and time.monotonic() < end:
         time.sleep(0.5)

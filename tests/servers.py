@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 REASON = "no server on this machine"
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="session")
@@ -230,7 +230,7 @@ class Server:
                 env=self._environment,
                 **_unprivileged(),
             )
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while not _listens(self._port):
             if process.poll() is not None or time.monotonic() > end:
                 self.stop()
@@ -240,7 +240,7 @@ class Server:
     def stop(self, number: signal.Signals | None = None) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number or self.end_by)
-            self._process.wait(PATIENCE_S)
+            self._process.wait(TIMEOUT_S)
 
 
 class RedisServer(Server):
@@ -249,7 +249,7 @@ class RedisServer(Server):
         import redis
 
         super().start()
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         with redis.Redis.from_url(self.url) as client:
             while True:
                 try:
@@ -374,7 +374,7 @@ def _wait_for_postgres(url: str) -> None:
     """It listens before it lets anybody in."""
     import psycopg
 
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while True:
         try:
             psycopg.connect(url).close()

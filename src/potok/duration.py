@@ -56,9 +56,9 @@ class NotADuration(TopologyError):
     """A value that is not a duration."""
 
     def __init__(self, given: object, message: str = "is not a duration", hint: str = "") -> None:
-        shown = f'"{given}"' if isinstance(given, str) else repr(given)
+        rendered = f'"{given}"' if isinstance(given, str) else repr(given)
         hint = hint or 'write it like "5 minutes", "1h 30m" or seconds(30)'
-        super().__init__(f"{shown} {message}", hint=hint, at=Location.of_caller())
+        super().__init__(f"{rendered} {message}", hint=hint, at=Location.of_caller())
 
 
 def to_ms(duration: Duration) -> int:

@@ -29,7 +29,7 @@ class Server:
     """Refuses a number of connections and counts them."""
 
     def __init__(self, refuses: int) -> None:
-        self.refuses, self.tries, self.patience = refuses, 0, set[int]()
+        self.refuses, self.tries, self.timeouts = refuses, 0, set[int]()
 
     def answer(self) -> str:
         self.tries += 1
@@ -39,7 +39,7 @@ class Server:
 
     def connect(self, *_: Any, connect_timeout: int, **__: Any) -> Any:
         self.tries += 1
-        self.patience.add(connect_timeout)
+        self.timeouts.add(connect_timeout)
         raise psycopg.OperationalError("connection refused")
 
     def count(self) -> int:
@@ -89,8 +89,8 @@ def test_postgres_is_retried_but_tried_once_with_a_short_timeout_while_unavailab
     for _ in range(3):
         with pytest.raises(StoreUnreachable):
             found.run(lambda _: None)
-        counts.append((server.count(), server.patience))
-        server.patience = set()
+        counts.append((server.count(), server.timeouts))
+        server.timeouts = set()
     assert counts == [(3, {connections.CONNECT_S}), (1, {connections.AWAY_S}), (1, {connections.AWAY_S})]
 
     nothing: Any = None

@@ -44,9 +44,9 @@ def test_a_url_with_an_unknown_scheme_is_rejected_with_the_known_ones(url: str) 
         ("postgresql://host/db?user=anna&password=secret", "postgresql://host/db?user=anna"),
     ],
 )
-def test_a_password_is_never_shown(url: str, shown: str) -> None:
+def test_a_password_is_never_shown(url: str, rendered: str) -> None:
     where = Where.of(url)
-    assert str(where) == repr(where) == shown
+    assert str(where) == repr(where) == rendered
     assert pickle.loads(pickle.dumps(where)).url == url
 
 

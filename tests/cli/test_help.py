@@ -12,10 +12,10 @@ from potok.version import __version__
 
 
 def test_help_lists_every_command_with_its_text(potok) -> None:
-    shown = potok("--help").out
+    rendered = potok("--help").out
     for name, (_, text) in COMMANDS.items():
-        assert name in shown
-        assert text.split()[0] in shown
+        assert name in rendered
+        assert text.split()[0] in rendered
 
 
 def test_every_command_of_the_table_has_help_of_its_own(potok) -> None:

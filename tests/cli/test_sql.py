@@ -16,8 +16,8 @@ def test_a_statement_on_the_command_line_needs_no_semicolon(potok) -> None:
 
 
 def test_results_are_drawn_as_tables(potok) -> None:
-    shown = potok("sql", "-e", f"{ORDERS} DESCRIBE orders;").out
-    assert shown.splitlines() == [
+    rendered = potok("sql", "-e", f"{ORDERS} DESCRIBE orders;").out
+    assert rendered.splitlines() == [
         "Name : ORDERS",
         "┌───────┬─────────┬─────┐",
         "│ Field │ Type    │ Key │",
@@ -89,8 +89,8 @@ def test_check_reports_all_errors_and_executes_nothing(potok, tmp_path: Path) ->
         (5, 13, "SqlSyntaxError"),
     ]
     assert not (tmp_path / "data").exists()
-    shown = potok("sql", "--check", "a.sql").err
-    assert "  at a.sql:3:8\n  SELECT m FROM orders EMIT CHANGES;\n         ^\n" in shown
+    rendered = potok("sql", "--check", "a.sql").err
+    assert "  at a.sql:3:8\n  SELECT m FROM orders EMIT CHANGES;\n         ^\n" in rendered
 
 
 def test_check_knows_what_is_defined_already(potok, tmp_path: Path) -> None:
@@ -131,9 +131,9 @@ def test_check_cannot_be_combined_with_a_server(potok, tmp_path: Path) -> None:
         ("'two\nlines'", r"two\nlines"),
     ],
 )
-def test_no_value_can_steer_the_terminal(potok, text: str, shown: str) -> None:
+def test_no_value_can_steer_the_terminal(potok, text: str, rendered: str) -> None:
     done = potok("sql", "-e", f"DEFINE x = {text}; SHOW VARIABLES;")
-    assert shown in done.out
+    assert rendered in done.out
     assert "\x1b" not in done.out + done.err
 
 

@@ -41,12 +41,12 @@ def embedded(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 
 
 def steps(box: DeadLetters, selection: Selection = Selection(), *, replayed: bool = False) -> list[str]:
-    return [found.step for found in box.letters(selection, replayed=replayed)]
+    return [found.step for found in box.read(selection, replayed=replayed)]
 
 
 def test_a_query_without_a_dead_letter_topic_has_no_dead_letters(log: Broker) -> None:
     box = DeadLetters(log, QUERY)
-    assert (steps(box), box.latest(5), box.count(), box.replay().records, box.purge().letters) == ([], [], 0, 0, 0)
+    assert (steps(box), box.latest(5), box.count(), box.replay().records, box.purge().dead_letters) == ([], [], 0, 0, 0)
 
 
 def test_a_replayed_record_is_appended_unchanged_to_its_source_partition_and_resolved(log: Broker) -> None:
@@ -54,7 +54,7 @@ def test_a_replayed_record_is_appended_unchanged_to_its_source_partition_and_res
     box = DeadLetters(log, QUERY)
     assert box.count() == 3
     done = box.replay()
-    assert (done.letters, done.records, done.left) == (3, 3, {})
+    assert (done.dead_letters, done.records, done.left) == (3, 3, {})
     assert done.appended == {("orders", 0): 1, ("orders", 1): 2}
     replayed = {partition: read_all(log, "orders", partition)[6:] for partition in (0, 1)}
     assert [(r.key, r.value, r.timestamp_ms) for r in replayed[1]] == [
@@ -64,7 +64,7 @@ def test_a_replayed_record_is_appended_unchanged_to_its_source_partition_and_res
     assert replayed[1][0].headers == (("trace", b"1"), ("potok.replayed", b"1"))
     assert [r.value for r in replayed[0]] == [b"order 2"]
     assert (steps(box), box.count(), box.replay().records) == ([], 0, 0)
-    assert box.fates(list(box.letters(replayed=True))) == [Fate.REPLAYED] * 3
+    assert box.fates(list(box.read(replayed=True))) == [Fate.REPLAYED] * 3
     assert steps(DeadLetters(log, QUERY)) == [], "whoever looks"
 
 
@@ -74,7 +74,7 @@ def test_a_record_that_fails_again_is_counted(log: Broker) -> None:
     box.replay()
     again = read_all(log, "orders")[-1]
     log.append(TOPIC, [dead_letter(again.offset, record=again)])
-    assert [found.replays for found in box.letters()] == [1]
+    assert [found.replays for found in box.read()] == [1]
     box.replay()
     assert read_all(log, "orders")[-1].headers == (("trace", b"2"), ("potok.replayed", b"2"))
 
@@ -92,7 +92,7 @@ def test_a_dry_run_counts_and_changes_nothing(log: Broker) -> None:
     box = DeadLetters(log, QUERY)
     planned = box.replay(dry_run=True)
     assert (planned.records, planned.left) == (2, {MADE_INSIDE: 1})
-    assert box.purge(dry_run=True).letters == 3
+    assert box.purge(dry_run=True).dead_letters == 3
     assert (box.count(), len(read_all(log, "orders"))) == (3, 6)
 
 
@@ -100,8 +100,8 @@ def test_a_record_that_several_steps_set_aside_is_appended_once(log: Broker) -> 
     fill(log, dead_letter(3, step="a"), dead_letter(4, step="a"), dead_letter(3, step="b"))
     box = DeadLetters(log, QUERY)
     done = box.replay(Selection(positions=frozenset({(0, 0)})))
-    assert (done.records, done.letters) == (1, 2)
-    assert [(found.step, found.offset) for found in box.letters()] == [("a", 4)]
+    assert (done.records, done.dead_letters) == (1, 2)
+    assert [(found.step, found.offset) for found in box.read()] == [("a", 4)]
     box.replay()
     assert [r.value for r in read_all(log, "orders")[6:]] == [b"order 3", b"order 4"]
 
@@ -191,11 +191,11 @@ def test_purge_removes_the_selected_dead_letters_only(log: Broker) -> None:
     fill(log, dead_letter(0, step="a"), dead_letter(1, step="b"), dead_letter(2, step="a"), dead_letter(3, step="c"))
     box = DeadLetters(log, QUERY)
     purged = box.purge(Selection(step="a"))
-    assert purged.letters == 2
+    assert purged.dead_letters == 2
     assert purged.removed == (2 if isinstance(log, EmbeddedBroker) else 1), "Kafka cuts off the beginning alone"
     assert steps(box, replayed=True) == ["b", "c"]
-    assert box.purge(Selection(step="a")).letters == 0
-    assert box.purge(Selection(step="b")).letters == 1
+    assert box.purge(Selection(step="a")).dead_letters == 0
+    assert box.purge(Selection(step="b")).dead_letters == 1
     assert [found.offset for found in read_all(log, TOPIC)] == [3]
     assert (steps(box), box.count()) == (["c"], 1)
     assert len(read_all(log, "orders")) == 6
@@ -205,10 +205,10 @@ def test_replayed_dead_letters_are_purged_on_request(embedded: EmbeddedBroker) -
     fill(embedded, dead_letter(0), dead_letter(1))
     box = DeadLetters(embedded, QUERY)
     box.replay(Selection(positions=frozenset({(0, 0)})))
-    assert box.purge(replayed=True, dry_run=True).letters == 2
-    assert box.purge().letters == 1
+    assert box.purge(replayed=True, dry_run=True).dead_letters == 2
+    assert box.purge().dead_letters == 1
     assert steps(box, replayed=True) == ["parse"]
-    assert box.purge(replayed=True).letters == 1
+    assert box.purge(replayed=True).dead_letters == 1
     assert steps(box, replayed=True) == []
 
 

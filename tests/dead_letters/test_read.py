@@ -36,7 +36,7 @@ def test_a_position_without_a_partition_selects_every_partition(tmp_path: Path) 
     box = DeadLetters(broker, "shop")
 
     def places(partition: int | None, offset: int) -> list[tuple[int, int]]:
-        return [found.position for found in box.letters(Selection(positions=frozenset({(partition, offset)})))]
+        return [found.position for found in box.read(Selection(positions=frozenset({(partition, offset)})))]
 
     assert places(None, 0) == [(0, 0), (1, 0)]
     assert places(1, 0) == [(1, 0)]
@@ -67,7 +67,7 @@ def test_a_record_that_is_not_a_dead_letter_is_read_with_defaults(tmp_path: Path
     broker.append(TOPIC, records)
     plain, odd, far = read_dead_letters(broker, TOPIC)
     assert far.offset == -1
-    assert DeadLetters(broker, "shop").replay(dry_run=True).letters == 1
+    assert DeadLetters(broker, "shop").replay(dry_run=True).dead_letters == 1
     assert isinstance(plain, DeadLetter)
     assert (plain.topic, plain.partition, plain.offset, plain.reason, plain.value) == ("", -1, -1, "", b"hello")
     assert (odd.topic, odd.offset, odd.step) == ("t", -1, "\ufffd")

@@ -93,8 +93,8 @@ def test_a_truncate_of_debezium_and_other_documents_are_dead_letters() -> None:
         driver.send(TOPIC, {"name": "flat"}, {"id": 2})
         driver.send(TOPIC, event("c", None), {"id": 3})
         driver.run()
-        shown = [letter.error for letter in driver.dead_letters()]
-        assert ["truncated" in shown[0], "no op" in shown[1], "no row" in shown[2]] == [True] * 3
+        rendered = [letter.error for letter in driver.dead_letters()]
+        assert ["truncated" in rendered[0], "no op" in rendered[1], "no row" in rendered[2]] == [True] * 3
 
 
 def test_the_types_of_debezium_become_those_of_the_table() -> None:

@@ -19,9 +19,9 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_program_of_the_readme_is_the_example() -> None:
-    shown = blocks("python")[0].removeprefix("# orders.py\n").strip()
+    rendered = blocks("python")[0].removeprefix("# orders.py\n").strip()
     example = (ROOT / "examples" / "orders.py").read_text()
-    assert shown in example
+    assert rendered in example
 
 
 @pytest.mark.spark

@@ -37,7 +37,7 @@ def test_the_page_prints_what_it_says(spark: Any, tmp_path: Path) -> None:
     here = Here.opened(Settings(broker=f"file:{tmp_path}"))
     script = Script(here, Drawn(), settles=True)
     try:
-        for text, shown in blocks:
-            assert printed(script, text) == shown, text
+        for text, rendered in blocks:
+            assert printed(script, text) == rendered, text
     finally:
         here.close()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 240.0
+TIMEOUT_S = 240.0
 _LOOK_S = 0.01
 
 
@@ -33,7 +33,7 @@ class Gate:
             return
         os.write(descriptor, str(os.getpid()).encode())
         os.close(descriptor)
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while not self._go.exists():
             if time.monotonic() > end:
                 raise TimeoutError("nobody let this record go")

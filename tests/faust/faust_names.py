@@ -286,7 +286,7 @@ def table() -> str:
     together: dict[tuple[str, str, str], list[str]] = {}
     for row in rows():
         group = row.name.rpartition(".")[0] if "=" not in row.name else "App()"
-        together.setdefault((group, row.here, row.differs), []).append(f"`{_shown(row.name)}`")
+        together.setdefault((group, row.here, row.differs), []).append(f"`{_rendered(row.name)}`")
     lines = ["| Faust | here | what differs, or what to do instead |", "|---|---|---|"]
     lines += [
         f"| {', '.join(names)} | {here} | {differs.replace('|', '&#124;')} |"
@@ -295,7 +295,7 @@ def table() -> str:
     return "\n".join(lines)
 
 
-def _shown(name: str) -> str:
+def _rendered(name: str) -> str:
     group, _, member = name.rpartition(".")
     if name.startswith("modules."):
         return f"faust.{name.removeprefix('modules.')}"

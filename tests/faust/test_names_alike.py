@@ -168,5 +168,5 @@ def test_a_title_is_printed_above_the_rows(tmp_path: Path) -> None:
     with InProcess(app, directory=tmp_path) as driver:
         driver.send("page_views", {"id": "home", "user": "ann"})
         driver.run()
-        shown = counts.as_ansitable(title="$$ TALLY of {table.name}", key="page", value="views")
-    assert shown.splitlines() == ["$$ TALLY of page_views", "page  views", "home  1"]
+        rendered = counts.as_ansitable(title="$$ TALLY of {table.name}", key="page", value="views")
+    assert rendered.splitlines() == ["$$ TALLY of page_views", "page  views", "home  1"]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from potok.log.kafka.development.server import ServerStatus
 
 SEED = Path(__file__).parents[2] / "examples" / "faust_orders.py"
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 
 def program(directory: Path, broker: str, orders: str = "orders") -> Path:
@@ -50,7 +50,7 @@ class Worker:
 
     def __enter__(self) -> Worker:
         self._listener.start()
-        self.client = httpx.Client(base_url=self._url.result(PATIENCE_S), timeout=60)
+        self.client = httpx.Client(base_url=self._url.result(TIMEOUT_S), timeout=60)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -69,7 +69,7 @@ class Worker:
 
     def stop(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
-        code = self.process.wait(PATIENCE_S)
+        code = self.process.wait(TIMEOUT_S)
         self._listener.join()
         assert code == 0, "".join(self.said)
 
@@ -80,7 +80,7 @@ class Worker:
         return int(response.json()["order_count"])
 
     def sees(self, user: str, count: int) -> None:
-        until(lambda: self.count(user) == count, PATIENCE_S)
+        until(lambda: self.count(user) == count, TIMEOUT_S)
 
 
 def send(client: httpx.Client, topic: str, *orders: dict[str, object]) -> None:
@@ -138,7 +138,7 @@ def test_potok_run_serves_the_pages_of_a_program_too(tmp_path: Path) -> None:
     path = program(tmp_path, "file:./elsewhere")
     potok = ("-c", "from potok.cli.main import main; main()", "run", str(path), "--web-port", "0")
     with Worker(tmp_path, *potok) as worker:
-        until(lambda: worker.client.get("/queries").json()["queries"][0]["state"] == "RUNNING", PATIENCE_S)
+        until(lambda: worker.client.get("/queries").json()["queries"][0]["state"] == "RUNNING", TIMEOUT_S)
         send(worker.client, "orders", order(1, "u1", 20.0))
         worker.sees("u1", 1)
         assert (tmp_path / "elsewhere").exists()

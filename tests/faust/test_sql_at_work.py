@@ -20,7 +20,7 @@ from potok.spark.run import start
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 # Spark's workers cannot import the tests.
 cloudpickle.register_pickle_by_value(faust.shop)
@@ -54,8 +54,8 @@ def run(directory: Path, orders: list[Any], large: int) -> None:
             with program.statements.at_work():
                 for item in orders:
                     program.topics[0].send_soon(value=Order.from_data(item))
-                until(lambda: program.sql("SELECT n FROM by_user WHERE user_id = 'u1'") == [{"N": large}], PATIENCE_S)
-                until(lambda: seen.get("u1") == large, PATIENCE_S)
+                until(lambda: program.sql("SELECT n FROM by_user WHERE user_id = 'u1'") == [{"N": large}], TIMEOUT_S)
+                until(lambda: seen.get("u1") == large, TIMEOUT_S)
                 reported = httpx.get(f"{server.url}/queries").json()["queries"]
                 assert {item["query_id"]: item["state"] for item in reported} == {
                     "order-processor": "RUNNING",

@@ -79,5 +79,5 @@ def same(what: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> No
         return
     keys = sorted(found.keys() | expected.keys(), key=repr)
     wrong = [key for key in keys if found.get(key) != expected.get(key)]
-    shown = [f"{key!r} is {found.get(key)!r} and should be {expected.get(key)!r}" for key in wrong[:5]]
-    raise AssertionError(f"{what}: {len(wrong)} of {len(keys)} differ: {'; '.join(shown)}")
+    rendered = [f"{key!r} is {found.get(key)!r} and should be {expected.get(key)!r}" for key in wrong[:5]]
+    raise AssertionError(f"{what}: {len(wrong)} of {len(keys)} differ: {'; '.join(rendered)}")

@@ -51,7 +51,7 @@ def check(broker: Broker) -> None:
     for key, unordered in rows.items():
         ordered = sorted(unordered, key=lambda row: row[0])
         for counter, results in zip(expected, match_all(node.pattern, node.after, ordered), strict=True):
-            counter.update(_shown(key, result, node, ordered) for result in results)
+            counter.update(_rendered(key, result, node, ordered) for result in results)
     for topic, counter in zip(("alerts", "almost"), expected, strict=True):
         assert counter, f"nothing is expected in {topic}"
         found = Counter(
@@ -61,7 +61,7 @@ def check(broker: Broker) -> None:
         same(f"topic {topic}", found, counter)
 
 
-def _shown(key: str, result: Result, node: Match, rows: list[tuple[int, Any]]) -> str:
+def _rendered(key: str, result: Result, node: Match, rows: list[tuple[int, Any]]) -> str:
     value: dict[str, list[Any]] = {name: [] for name in node.variables}
     for name, index in result.taken:
         value[name].append(rows[index][1])

@@ -12,7 +12,7 @@ from potok.spark.spark_executor import start_spark
 from tests.kill import orders_program
 
 PREFIXES = ("a-", "b-", "c-")
-PATIENCE_S = 100.0
+TIMEOUT_S = 100.0
 
 
 def main(url: str, batch: int, prefix: str) -> None:
@@ -26,7 +26,7 @@ def main(url: str, batch: int, prefix: str) -> None:
         # Whether the first two have anything left to do or not, the third comes when the batches have started.
         came.wait(20)
         shared.add(orders_program.build(prefix + PREFIXES[2]))
-        shared.wait_caught_up(PATIENCE_S, [first, second, third])
+        shared.wait_caught_up(TIMEOUT_S, [first, second, third])
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ class EventRows:
         self.node, self.window = node, node.window
         self.noted: dict[str, list[Noted]] = {}
         self.keys: dict[str, Any] = {}
-        self.shown: dict[str, dict[Times, Shown]] = {}
+        self.rendered: dict[str, dict[Times, Shown]] = {}
         self.failing: dict[str, dict[int, Failed]] = {}
 
     def take(self, item: Item) -> Iterator[Change | SetAside | Failed]:
@@ -73,7 +73,7 @@ class EventRows:
         everything.sort(key=lambda one: (one.item.at_ms, *one.item.place))
         rows, failures = self.in_sessions(everything) if isinstance(window, Session) else self.counted(everything)
         self.keys[text] = item.key
-        before, self.shown[text] = self.shown.get(text, {}), rows
+        before, self.rendered[text] = self.rendered.get(text, {}), rows
         if isinstance(window, Session):
             # What comes before a record may still decide whether it fails.
             self.noted[text], self.failing[text] = everything, failures
@@ -156,7 +156,7 @@ class EventRows:
             for failed in failures.values()
             if failed.item.at_ms + self.longest_ms + self.window.grace_ms < stream_time_ms
         ]
-        for text, rows in self.shown.items():
+        for text, rows in self.rendered.items():
             for times in [times for times in rows if self.dropped_at(*times) <= stream_time_ms]:
                 row = rows.pop(times)
                 key = self.key(self.keys[text], times)
@@ -175,7 +175,7 @@ class EventRows:
     def rows(self) -> dict[str, Any]:
         return {
             canonical(self.key(self.keys[text], times)): row.result
-            for text, rows in self.shown.items()
+            for text, rows in self.rendered.items()
             for times, row in rows.items()
         }
 

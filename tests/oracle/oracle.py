@@ -244,8 +244,8 @@ class _Walk:
                 # That a window is dropped because it is over is not a change of its result.
                 if not change.dropped:
                     both = {"before": change.before, "after": change.after}
-                    shown = both if downstream.changes else change.after
-                    self.pass_on(downstream, change.item.with_key(change.key).with_value(shown))
+                    rendered = both if downstream.changes else change.after
+                    self.pass_on(downstream, change.item.with_key(change.key).with_value(rendered))
                 continue
             if isinstance(downstream, TableRecords):
                 continue

@@ -102,27 +102,27 @@ def variables_of(part: Any) -> set[str]:
     return set()
 
 
-def expected(pattern: Any, rows: Rows, shown: str, skip: str, within_ms: int | None, *, bounded: bool) -> list[Any]:
+def expected(pattern: Any, rows: Rows, rendered: str, skip: str, within_ms: int | None, *, bounded: bool) -> list[Any]:
     """Return the rows that a partition gives, without the columns that are the same in all of them."""
     conditions = {name: condition for name, (_, condition) in CONDITIONS.items()}
     oracle = RowPatternOracle(pattern, conditions, rows, skip=SKIPS[skip], within_ms=within_ms, bounded=bounded)
     found = oracle.find()
-    if shown == "ONE ROW PER MATCH":
+    if rendered == "ONE ROW PER MATCH":
         return [_measured(rows, match.taken, len(match.taken), match.number) for match in found.matches]
-    return _all_rows(found, rows, shown)
+    return _all_rows(found, rows, rendered)
 
 
-def _all_rows(found: Outcome, rows: Rows, shown: str) -> list[Any]:
+def _all_rows(found: Outcome, rows: Rows, rendered: str) -> list[Any]:
     made: list[tuple[int, int, list[Any]]] = []
     for match in found.matches:
-        shows_empty = "OMIT" not in shown
+        shows_empty = "OMIT" not in rendered
         if not match.taken and shows_empty:
             made.append((match.start, match.start, [*_measured(rows, (), 0, match.number), rows[match.start]["PRICE"]]))
         for index, took in enumerate(match.taken):
             if not took.excluded:
                 values = _measured(rows, match.taken, index + 1, match.number)
                 made.append((match.start, took.row, [*values, rows[took.row]["PRICE"]]))
-    if "UNMATCHED" in shown:
+    if "UNMATCHED" in rendered:
         made += [(row, row, [*[None] * 8, rows[row]["PRICE"]]) for row in found.unmatched]
     return [values for _, _, values in sorted(made, key=lambda one: one[:2])]
 

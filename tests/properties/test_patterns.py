@@ -58,9 +58,9 @@ def test_matches_are_those_of_backtracking(
 
     for key, ordered in rows.items():
         matches, timeouts = match_all(pattern, node.after, ordered)
-        assert found.get(key, []) == [_shown(one, node, ordered) for one in matches], (str(pattern), after, ordered)
+        assert found.get(key, []) == [_rendered(one, node, ordered) for one in matches], (str(pattern), after, ordered)
         if pattern.ends_in_time:
-            assert over.get(key, []) == [_shown(one, node, ordered) for one in timeouts], (str(pattern), ordered)
+            assert over.get(key, []) == [_rendered(one, node, ordered) for one in timeouts], (str(pattern), ordered)
 
 
 def _rows(given_: list[tuple[str, int, int, int]]) -> tuple[dict[str, list[tuple[int, Any]]], list[Any]]:
@@ -88,7 +88,7 @@ def _by_key(read: Any) -> dict[str, list[Any]]:
     return found
 
 
-def _shown(result: Result, node: Match, rows: list[tuple[int, Any]]) -> tuple[int, dict[str, list[Any]]]:
+def _rendered(result: Result, node: Match, rows: list[tuple[int, Any]]) -> tuple[int, dict[str, list[Any]]]:
     value: dict[str, list[Any]] = {name: [] for name in node.variables}
     for name, index in result.taken:
         value[name].append(rows[index][1])

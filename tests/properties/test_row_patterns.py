@@ -48,7 +48,7 @@ records = st.lists(st.tuples(st.sampled_from("xy"), st.integers(1, 6), st.intege
     pattern=patterns(),
     anchor=st.sampled_from(["", "", "", "^", "$"]),
     given_=records,
-    shown=st.sampled_from(SHOWN),
+    rendered=st.sampled_from(SHOWN),
     skip=st.sampled_from(sorted(SKIPS)),
     within=st.sampled_from([None, None, 2, 5]),
     batch=st.integers(1, 6),
@@ -58,7 +58,7 @@ def test_rows_are_those_of_backtracking(
     pattern: Any,
     anchor: str,
     given_: list[tuple[str, int, int]],
-    shown: str,
+    rendered: str,
     skip: str,
     within: int | None,
     batch: int,
@@ -69,7 +69,7 @@ def test_rows_are_those_of_backtracking(
     # All variables that measures name have to be in the pattern.
     missing = sorted({*"ABCD"} - variables_of(pattern))
     pattern = Either((pattern, *(Chain((Variable(name), Variable("NEVER"))) for name in missing)))
-    clause = _clause(pattern, shown, skip, within)
+    clause = _clause(pattern, rendered, skip, within)
     rows = _rows(given_)
     within_ms = None if within is None else within * 1_000
     with SqlDriver(TICKS) as driver:
@@ -83,8 +83,8 @@ def test_rows_are_those_of_backtracking(
             assume(False)
             return
         for symbol, own in rows.items():
-            found = [_values(row, shown) for row in pulled if row["SYMBOL"] == symbol]
-            assert found == expected(pattern, own, shown, skip, within_ms, bounded=True), clause
+            found = [_values(row, rendered) for row in pulled if row["SYMBOL"] == symbol]
+            assert found == expected(pattern, own, rendered, skip, within_ms, bounded=True), clause
         try:
             driver.execute(f"CREATE STREAM matches AS SELECT * FROM ticks {clause} EMIT CHANGES;")
         except SqlError:
@@ -97,16 +97,16 @@ def test_rows_are_those_of_backtracking(
         assert not driver.dead_letters()
         streamed = [row.columns for row in driver.rows("matches")]
         for symbol, own in rows.items():
-            found = [_values(row, shown) for row in streamed if row["SYMBOL"] == symbol]
-            assert found == expected(pattern, own, shown, skip, within_ms, bounded=False), clause
+            found = [_values(row, rendered) for row in streamed if row["SYMBOL"] == symbol]
+            assert found == expected(pattern, own, rendered, skip, within_ms, bounded=False), clause
 
 
-def _clause(pattern: Any, shown: str, skip: str, within: int | None) -> str:
+def _clause(pattern: Any, rendered: str, skip: str, within: int | None) -> str:
     time = "" if within is None else f"WITHIN INTERVAL '{within}' SECOND"
     named = variables_of(pattern)
     defined = ", ".join(f"{name} AS {condition}" for name, (condition, _) in CONDITIONS.items() if name in named)
     return (
-        f"MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ROWTIME MEASURES {MEASURES} {shown} "
+        f"MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ROWTIME MEASURES {MEASURES} {rendered} "
         f"AFTER MATCH SKIP {skip} PATTERN ({text_of(pattern)}) {time} SUBSET {SUBSET} DEFINE {defined})"
     )
 
@@ -120,5 +120,5 @@ def _rows(given_: list[tuple[str, int, int]]) -> dict[str, Rows]:
     return rows
 
 
-def _values(row: dict[str, Any], shown: str) -> list[Any]:
-    return [row[name] for name in (*NAMES, *(() if shown.startswith("ONE") else ("PRICE",)))]
+def _values(row: dict[str, Any], rendered: str) -> list[Any]:
+    return [row[name] for name in (*NAMES, *(() if rendered.startswith("ONE") else ("PRICE",)))]

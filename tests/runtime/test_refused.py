@@ -99,4 +99,4 @@ def test_the_query_continues_if_kafka_refuses_more_partitions(kafka_log: Broker)
     letters = read_dead_letters(kafka_log, f"{name}-dead-letters")
     assert {letter.timestamp_ms for letter in letters if letter.offset == 2} == {-5}, "though Kafka does not keep it"
     done = DeadLetters(kafka_log, name).replay()
-    assert (done.letters, done.records) == (4, 3)
+    assert (done.dead_letters, done.records) == (4, 3)

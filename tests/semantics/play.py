@@ -91,8 +91,8 @@ def differences(case: Case, made: Made, *, each: bool) -> list[str]:
         else:
             found += [f"stream {topic}: {text}" for text in _bags_differ(made.topics[topic], records)]
     for topic, records in case.each.items() if each else ():
-        shown = [_as_told(record, reported) for record, reported in zip(made.topics[topic], records, strict=False)]
-        if len(made.topics[topic]) != len(records) or not all(map(same, shown, map(_filled, records))):
+        rendered = [_as_told(record, reported) for record, reported in zip(made.topics[topic], records, strict=False)]
+        if len(made.topics[topic]) != len(records) or not all(map(same, rendered, map(_filled, records))):
             found.append(f"sequence {topic}: {made.topics[topic]}, expected {records}")
     return found + [f"dead letters: {text}" for text in _bags_differ(made.dead_letters, case.dead_letters)]
 

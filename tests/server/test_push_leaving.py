@@ -25,7 +25,7 @@ from server.test_availability import NEVER_ENDS
 from statements.playing import Play
 
 FEED = "/streams/orders?from=beginning"
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 Asks = Callable[[Server, str, bytes | None], Any]
 
@@ -67,7 +67,7 @@ def server(shop: Play) -> Iterator[Server]:
 
 @contextmanager
 def over_http1(server: Server, path: str, body: bytes | None) -> Iterator[None]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as caller:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as caller:
         method = "GET" if body is None else "POST"
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body or b'')}\r\n\r\n"
         caller.sendall(head.encode() + (body or b""))
@@ -76,7 +76,7 @@ def over_http1(server: Server, path: str, body: bytes | None) -> Iterator[None]:
 
 @contextmanager
 def over_http1_with_another_request_behind(server: Server, path: str, body: bytes | None) -> Iterator[None]:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE_S) as caller:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=TIMEOUT_S) as caller:
         method = "GET" if body is None else "POST"
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body or b'')}\r\n\r\n"
         caller.sendall(head.encode() + (body or b"") + b"GET /info HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
@@ -107,7 +107,7 @@ def over_a_web_socket(server: Server, path: str, body: bytes | None) -> Iterator
         given = json.loads(body)
         asked = {"request": json.dumps({"ksql": given["sql"], "properties": given["properties"]})}
         address = f"/ws/query?{httpx.QueryParams(asked)}"
-    with connect(f"ws://127.0.0.1:{server.port}{address}", open_timeout=PATIENCE_S):
+    with connect(f"ws://127.0.0.1:{server.port}{address}", open_timeout=TIMEOUT_S):
         yield
 
 
@@ -119,9 +119,9 @@ def test_a_push_query_stops_computing_when_its_client_has_left(server: Server, w
     sql = f"SELECT HAS_BEGUN(id) AS a, {NEVER_ENDS} AS b FROM orders EMIT CHANGES;"
     body = json.dumps({"sql": sql, "properties": {"auto.offset.reset": "earliest"}}).encode()
     with asks(server, "/query-stream", body):
-        assert work.has_begun.wait(PATIENCE_S)
-    assert work.stopped.wait(PATIENCE_S)
-    wait_until(lambda: server.app.state.site.pushes._taken == 0, "its place is given back", PATIENCE_S)
+        assert work.has_begun.wait(TIMEOUT_S)
+    assert work.stopped.wait(TIMEOUT_S)
+    wait_until(lambda: server.app.state.site.pushes._taken == 0, "its place is given back", TIMEOUT_S)
     assert server.app.state.site.pushes.ids == []
 
 
@@ -136,9 +136,9 @@ def test_a_feed_stops_when_its_client_has_left(
 
     monkeypatch.setattr(Feed, "take", take)
     with asks(server, FEED, None):
-        assert work.has_begun.wait(PATIENCE_S)
-    assert work.stopped.wait(PATIENCE_S)
-    wait_until(lambda: server.app.state.site.pushes._taken == 0, "its place is given back", PATIENCE_S)
+        assert work.has_begun.wait(TIMEOUT_S)
+    assert work.stopped.wait(TIMEOUT_S)
+    wait_until(lambda: server.app.state.site.pushes._taken == 0, "its place is given back", TIMEOUT_S)
     assert not server.app.state.site.feeds
 
 
@@ -151,12 +151,12 @@ def test_a_push_query_whose_client_leaves_while_it_is_opened_is_closed(
 
     def late(*given: Any) -> Any:
         opens.set()
-        assert left.wait(PATIENCE_S)
+        assert left.wait(TIMEOUT_S)
         return run(*given)
 
     monkeypatch.setattr(work, "run", late)
     with over_http1(server, "/query-stream", b'{"sql": "SELECT * FROM orders EMIT CHANGES;"}'):
-        assert opens.wait(PATIENCE_S)
+        assert opens.wait(TIMEOUT_S)
     left.set()
-    wait_until(lambda: server.app.state.site.pushes._taken == 0, "its place is given back", PATIENCE_S)
+    wait_until(lambda: server.app.state.site.pushes._taken == 0, "its place is given back", TIMEOUT_S)
     assert server.app.state.site.pushes.ids == []

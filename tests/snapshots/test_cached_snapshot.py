@@ -62,7 +62,7 @@ def send(driver: InProcess, keys: str) -> None:
         driver.send("t", 1, key, timestamp=1)
 
 
-def shown(cached: CachedSnapshot) -> dict[bytes, int]:
+def rendered(cached: CachedSnapshot) -> dict[bytes, int]:
     def work(snapshot: Any, layouts: bytes) -> dict[bytes, int]:
         codec = load_layouts(layouts)["n"].codec()
         return {key: codec.value(data) for key, data in snapshot.scan("n")}
@@ -71,55 +71,55 @@ def shown(cached: CachedSnapshot) -> dict[bytes, int]:
 
 
 def test_the_next_batch_is_visible_after_its_commit(driver: InProcess, cached: CachedSnapshot) -> None:
-    assert shown(cached) == {b"a": 1, b"b": 1}
+    assert rendered(cached) == {b"a": 1, b"b": 1}
     send(driver, "ac")
     driver.run()
-    assert shown(cached) == {b"a": 2, b"b": 1, b"c": 1}
+    assert rendered(cached) == {b"a": 2, b"b": 1, b"c": 1}
 
 
 @pytest.mark.parametrize("released", [False, True])
 def test_writes_of_the_running_batch_are_not_visible(
     driver: InProcess, cached: CachedSnapshot, monkeypatch: pytest.MonkeyPatch, *, released: bool
 ) -> None:
-    before = shown(cached)
+    before = rendered(cached)
     send(driver, "abc")
     fail_before_the_commit(driver, monkeypatch)
     if released:
         cached.release()
-    assert shown(cached) == before
+    assert rendered(cached) == before
 
 
 def test_snapshots_are_opened_once_for_all_reads_of_a_batch(
     driver: InProcess, cached: CachedSnapshot, opened: list[int]
 ) -> None:
     for _ in range(3):
-        shown(cached)
+        rendered(cached)
     assert opened == [SHARDS]
     driver.broker.set_metadata({"something else": b"1"})
-    shown(cached)
+    rendered(cached)
     assert opened == [SHARDS]
     send(driver, "a")
     driver.run()
     opened.clear()
-    shown(cached)
+    rendered(cached)
     assert opened == [SHARDS]
 
 
 def test_a_released_snapshot_is_opened_again(cached: CachedSnapshot, opened: list[int]) -> None:
-    before = shown(cached)
+    before = rendered(cached)
     assert cached.is_open
     cached.release()
     assert not cached.is_open
-    assert shown(cached) == before
+    assert rendered(cached) == before
     assert len(opened) == 2
 
 
 def test_closed_state_is_opened_again(driver: InProcess, cached: CachedSnapshot) -> None:
-    before = shown(cached)
+    before = rendered(cached)
     from potok.snapshots.state_location import state_of
 
     state_of(driver.broker, "q").close(SHARDS)
-    assert shown(cached) == before
+    assert rendered(cached) == before
 
 
 def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start_over(
@@ -138,7 +138,7 @@ def test_a_batch_that_commits_while_the_shards_are_opened_makes_the_reader_start
             yield found
 
     monkeypatch.setattr(StateLocation, "snapshots", overtaken)
-    assert shown(cached) == {b"a": 1, b"b": 2}
+    assert rendered(cached) == {b"a": 1, b"b": 2}
 
 
 def test_a_snapshot_that_is_not_frozen_cannot_be_cached(
@@ -146,10 +146,10 @@ def test_a_snapshot_that_is_not_frozen_cannot_be_cached(
 ) -> None:
     monkeypatch.setattr(LmdbSnapshot, "frozen", False)
     with pytest.raises(NotFrozen):
-        shown(cached)
+        rendered(cached)
     assert not cached.is_open
 
 
 def test_a_query_that_never_ran_has_no_snapshot(driver: InProcess) -> None:
     with pytest.raises(NoSuchQuery):
-        shown(CachedSnapshot(driver.broker, "nobody"))
+        rendered(CachedSnapshot(driver.broker, "nobody"))

@@ -34,9 +34,9 @@ def test_options_for_the_jvm_are_added_to_those_for_its_log() -> None:
 
 
 @pytest.mark.parametrize(("level", "shown"), [("ERROR", False), ("WARN", True), ("info", True)])
-def test_failed_tasks_are_logged_only_to_who_asks_for_more_than_errors(level: str, shown: bool) -> None:
+def test_failed_tasks_are_logged_only_to_who_asks_for_more_than_errors(level: str, rendered: bool) -> None:
     options = spark_conf(Settings(log_level=level))["spark.driver.extraJavaOptions"]
-    assert ("-Dpotok.failure.level" in options) == shown
+    assert ("-Dpotok.failure.level" in options) == rendered
 
 
 def test_only_a_local_driver_is_bound_to_this_machine() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from potok.sql.errors import SqlError
-from sql.columns import answer, read, shown, type_of
+from sql.columns import answer, read, rendered, type_of
 
 
 def cases_in(*files: Path) -> list[Any]:
@@ -39,6 +39,6 @@ def run_case(case: dict[str, Any]) -> None:
     if "type" in case:
         assert found.type == type_of(case["type"])
     wanted = [read(value, found.type) for value in case["expect"]]
-    assert [shown(v, found.type) for v in found.values] == [shown(v, found.type) for v in wanted]
+    assert [rendered(v, found.type) for v in found.values] == [rendered(v, found.type) for v in wanted]
     if "failures" in case:
         assert sorted(found.failures) == case["failures"], found.failures

@@ -77,16 +77,16 @@ def _read_scalar(value: Any, type_: pa.DataType) -> Any:
     return value
 
 
-def shown(value: Any, type_: pa.DataType) -> Any:
+def rendered(value: Any, type_: pa.DataType) -> Any:
     """A value for comparison with `read` of what is expected: maps without order, NaN equal to itself."""
     if value is None:
         return None
     if pa.types.is_list(type_):
-        return [shown(item, type_.value_type) for item in value]
+        return [rendered(item, type_.value_type) for item in value]
     if pa.types.is_map(type_):
-        return {repr(shown(key, type_.key_type)): shown(item, type_.item_type) for key, item in value}
+        return {repr(rendered(key, type_.key_type)): rendered(item, type_.item_type) for key, item in value}
     if pa.types.is_struct(type_):
-        return {f.name: shown(value[f.name], f.type) for f in type_}
+        return {f.name: rendered(value[f.name], f.type) for f in type_}
     if pa.types.is_timestamp(type_):
         return value.astimezone(UTC).isoformat()
     return repr(value) if isinstance(value, float) else value

@@ -101,8 +101,8 @@ def check_outputs(driver: SqlDriver, case: Case, *, one_by_one: bool) -> None:
         if not one_by_one:
             tables = {s.topic for s in driver.database.catalog.sources.values() if s.is_table}
             wanted, there = (_by_key(records, latest=topic in tables) for records in (wanted, there))
-        assert [_shown(record, wish) for record, wish in zip(there, wanted, strict=False)] == [
-            _shown(wish, wish) for wish in wanted
+        assert [_rendered(record, wish) for record, wish in zip(there, wanted, strict=False)] == [
+            _rendered(wish, wish) for wish in wanted
         ]
         assert len(there) == len(wanted), f"{topic} has more: {there[len(wanted) :]}"
     for topic in case.get("empty", []):
@@ -126,7 +126,7 @@ def _by_key(records: Sequence[dict[str, Any]], *, latest: bool) -> list[dict[str
     return [record for key in sorted(by_key) for record in (by_key[key][-1:] if latest else by_key[key])]
 
 
-def _shown(record: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any]:
+def _rendered(record: dict[str, Any], wish: dict[str, Any]) -> dict[str, Any]:
     """What a wish asks for of a record: key and value always, the rest where it is named."""
     reported: dict[str, Any] = {name: _data(to_bytes(record.get(name))) for name in ("key", "value")}
     for name in ("timestamp", "window"):

@@ -73,7 +73,7 @@ def test_a_seal_alone_voids_started_batches() -> None:
         b"[]",
         b"3",
         b"{}",
-        b'{"layout": 3}',
+        b'{"layout": 4}',
         b"[" * 100_000,
         FULL.to_bytes()[:-40],
         FULL.to_bytes().replace(b'"0": 5', b'"x": 5'),

@@ -118,9 +118,9 @@ def test_print_shows_the_row_of_an_event(events: Play) -> None:
     events.broker.append("events", [binary(b'{"user_id": "ann"}'), LogRecord(b"k", b"not an event", 1000)])
     push = events.do("PRINT events FROM BEGINNING LIMIT 2;")
     assert isinstance(push, Push)
-    shown = [row[0] for row in push]
-    assert '"ID": "1"' in shown[0] and '"USER_ID": "ann"' in shown[0]
-    assert "not an event" in shown[1]
+    rendered = [row[0] for row in push]
+    assert '"ID": "1"' in rendered[0] and '"USER_ID": "ann"' in rendered[0]
+    assert "not an event" in rendered[1]
 
 
 SCRIPT = (

@@ -30,7 +30,7 @@ from potok.retry_policy import FIRST_S, MOST_S
 
 TRIES = 4
 CONNECT_S = 2.0
-PATIENCE_S = 60.0
+TIMEOUT_S = 60.0
 """Time limit of a command: a large write of one shard while other shards are written too."""
 
 TEMPORARY = {
@@ -101,7 +101,7 @@ def _client(where: Where) -> Any:
         client: Any = redis.Redis.from_url(
             where.with_password().url,
             socket_connect_timeout=CONNECT_S,
-            socket_timeout=PATIENCE_S,
+            socket_timeout=TIMEOUT_S,
             socket_keepalive=True,
             health_check_interval=30,
             # All commands sent here are idempotent, so connection errors are retried.

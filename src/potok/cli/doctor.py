@@ -93,10 +93,10 @@ def examine(settings: Settings, *, deep: bool = False, verify: bool = False) -> 
 
 
 def check_python(version: tuple[int, ...] = sys.version_info[:3]) -> Finding:
-    shown = ".".join(map(str, version))
+    rendered = ".".join(map(str, version))
     if (3, 11) <= version[:2] <= (3, 13):
-        return Finding("Python", "ok", f"{shown} ({sys.executable})")
-    return Finding("Python", "fail", shown, "install Python 3.11, 3.12 or 3.13, and install Potok with it")
+        return Finding("Python", "ok", f"{rendered} ({sys.executable})")
+    return Finding("Python", "fail", rendered, "install Python 3.11, 3.12 or 3.13, and install Potok with it")
 
 
 def check_java() -> Finding:

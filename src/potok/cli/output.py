@@ -41,8 +41,8 @@ def _marked(error: SqlError, location: SourceLocation) -> list[str]:
     if error.line_text:
         text, start = error.line_text.expandtabs(1), location.column - 1
         end = min(start + max(1, location.length), max(len(text), start + 1))
-        shown = f"{escape(text[:start])}[red]{escape(text[start:end])}[/]{escape(text[end:])}"
-        lines += [f"  {shown}", f"  {' ' * cell_len(text[:start])}[red]{'^' * max(1, cell_len(text[start:end]))}[/]"]
+        rendered = f"{escape(text[:start])}[red]{escape(text[start:end])}[/]{escape(text[end:])}"
+        lines += [f"  {rendered}", f"  {' ' * cell_len(text[:start])}[red]{'^' * max(1, cell_len(text[start:end]))}[/]"]
     return lines
 
 

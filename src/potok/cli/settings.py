@@ -22,9 +22,9 @@ def settings(context: typer.Context, broker: Broker = None, as_json: Json = Fals
     path = settings_file()
     chosen, origins = Settings.with_origins(broker=broker_given(context, broker))
     rows = []
-    for shown, text in chosen.printable().items():
-        name, value = public_name(shown, text)
-        origin = origins.get(shown, DEFAULT)
+    for rendered, text in chosen.printable().items():
+        name, value = public_name(rendered, text)
+        origin = origins.get(rendered, DEFAULT)
         if origin == "the environment":
             origin = _variable(name)
         rows.append((name, value, "argument" if origin == "the arguments" else origin))

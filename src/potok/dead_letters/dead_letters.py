@@ -26,7 +26,7 @@ _ATTEMPTS = 10
 class Purge:
     """How many dead letters were hidden permanently, and how many of all hidden ones were removed from the log."""
 
-    letters: int
+    dead_letters: int
     removed: int
 
 
@@ -44,7 +44,7 @@ class DeadLetters:
         self._store = ResolutionStore(broker, self.topic) if broker.has_topic(self.topic) else None
         self._counted: tuple[dict[int, list[Range]], int] = ({}, 0)
 
-    def letters(self, selection: Selection = EVERYTHING, *, replayed: bool = False) -> Iterator[DeadLetter]:
+    def read(self, selection: Selection = EVERYTHING, *, replayed: bool = False) -> Iterator[DeadLetter]:
         """Return the selected open dead letters by position; with `replayed`, the replayed ones too."""
         return self._read(self._resolutions(), selection, replayed=replayed)
 

@@ -36,7 +36,7 @@ class Replay:
     Several dead letters may be of one record, which is appended once and resolves all of them.
     """
 
-    letters: int = 0
+    dead_letters: int = 0
     appended: Counter[tuple[str, int]] = field(default_factory=Counter)
     left: Counter[str] = field(default_factory=Counter)
 
@@ -66,7 +66,7 @@ class Replayer:
                 rows = self._within_limits(topic, self._rows(topic, partition, some), some)
                 for part, offset in (position for number in rows for position in some[number]):
                     self.done.setdefault(part, []).append(offset)
-                    self.replay.letters += 1
+                    self.replay.dead_letters += 1
                 if rows:
                     self.replay.appended[topic, partition] += len(rows)
                     batch = pa.RecordBatch.from_pylist(list(rows.values()), LOG_SCHEMA)

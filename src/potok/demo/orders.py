@@ -98,15 +98,15 @@ def generate(
     A machine that cannot keep up gets fewer orders, not a backlog.
     """
     began = last = tidied = clock()
-    owed, sent = 0.0, 0
+    due, sent = 0.0, 0
     while not stop.wait(TICK_SECONDS):
         now = clock()
-        owed += rate_at(rate, now - began) * min(1.0, now - last)
+        due += rate_at(rate, now - began) * min(1.0, now - last)
         last = now
-        records = shop.orders(int(owed), now_ms())
+        records = shop.orders(int(due), now_ms())
         if records:
             broker.append(ORDERS, records)
-        owed -= len(records)
+        due -= len(records)
         sent += len(records)
         if now - tidied > TIDY_SECONDS:
             broker.enforce_retention()

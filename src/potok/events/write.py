@@ -48,10 +48,10 @@ class Written:
     errors: dict[int, str]
 
 
-def event_id(query: str, sink: str, *place: object) -> str:
+def event_id(query: str, sink: str, *position: object) -> str:
     """Return the id of an event: the same for the same input record, whenever and wherever it is computed."""
     # As uuid.uuid5, in a third of its time.
-    name = "\x1f".join(map(str, (query, sink, *place)))
+    name = "\x1f".join(map(str, (query, sink, *position)))
     digest = bytearray(hashlib.sha1(NAMESPACE.bytes + name.encode(), usedforsecurity=False).digest()[:16])
     digest[6], digest[8] = digest[6] & 0x0F | 0x50, digest[8] & 0x3F | 0x80
     text = digest.hex()

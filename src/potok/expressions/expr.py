@@ -160,9 +160,9 @@ class Call(Expr):
         if self.style == "attribute":
             return f"{_operand(self.args[0])}.{self.name}"
         args = self.args if self.style == "function" else self.args[1:]
-        shown = ", ".join([*map(str, args), *map(repr, self.options)])
+        rendered = ", ".join([*map(str, args), *map(repr, self.options)])
         before = "" if self.style == "function" else f"{_operand(self.args[0])}."
-        return f"{before}{self.name}({shown})"
+        return f"{before}{self.name}({rendered})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from potok.duration import to_seconds
 from potok.errors import Location, TopologyError
-from potok.faust.begin import AgentFunction, begin
+from potok.faust.agent_start import AgentFunction, start_agent
 from potok.faust.build.discover import has_ampersand, mentions
 from potok.faust.messaging.channel import Channel
 from potok.faust.messaging.replies import ask
@@ -96,7 +96,7 @@ class Agent(Destination):
         if not (mentions(self.fun, "group_by", "through", "combine", "echo") or has_ampersand(self.fun)):
             return []
         stream = Stream(Inlet())
-        coroutine = begin(self.app.id, self.fun, (), stream)
+        coroutine = start_agent(self.app.id, self.fun, (), stream)
         try:
             coroutine.send(None)
         except StopIteration:

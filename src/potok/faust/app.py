@@ -13,7 +13,7 @@ from potok.dsl.table import Table as DslTable
 from potok.dsl.unused_builder import ends_with, used
 from potok.errors import Location
 from potok.faust.agent import Agent
-from potok.faust.begin import AgentFunction
+from potok.faust.agent_start import AgentFunction
 from potok.faust.build.build import Build
 from potok.faust.build.definitions import DefinedTwice, WithDefinitions, typed_already
 from potok.faust.messaging.channel import Channel

@@ -96,7 +96,7 @@ class AppDatabase(Database):
         catalog_state = CatalogState(catalog_of(app, _key_types(app)), {})
         for number, parsed in enumerate(app.statements.defined):
             _check_topics(parsed.statement, catalog_state.catalog)
-            command = Command(number, parsed.text, self._id_of(parsed.statement, number), {OFFSET_RESET: app.begin})
+            command = Command(number, parsed.text, self._id_of(parsed.statement, number), {OFFSET_RESET: app.start_at})
             catalog_state = catalog_state.after(parsed, command, self.broker)
             self._make_topics(parsed.statement, catalog_state)
         self._turn_to(catalog_state, len(app.statements.defined))

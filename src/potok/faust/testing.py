@@ -18,7 +18,7 @@ import orjson
 import pyarrow as pa
 
 from potok.clock import now_ms
-from potok.faust.begin import Begin
+from potok.faust.agent_start import StartAgent
 from potok.faust.messaging.event import Event, current_event
 from potok.faust.records.record import Record
 from potok.log.broker import LOG_SCHEMA
@@ -110,8 +110,8 @@ class AgentTest:
         self._before = running
         self._running = running if isinstance(running, TestRunning) else TestRunning(agent.app)
         self._running.users += 1
-        begin = Begin(agent.app.id, agent.fun, (*agent.sinks, self._yielded))
-        self._driven = Driven(AgentPart(agent.name, begin, (), self._failed, agent.timeout_s))
+        start = StartAgent(agent.app.id, agent.fun, (*agent.sinks, self._yielded))
+        self._driven = Driven(AgentPart(agent.name, start, (), self._failed, agent.timeout_s))
         self._turns = Turns(self._running, careful=True)
         context.drive(self._running)
         return self

@@ -48,25 +48,25 @@ class Streamed:
             self._on_end()
 
     async def _send_all(self, send: Send) -> None:
-        patience_s = self._stall_seconds
+        timeout_s = self._stall_seconds
         async for piece in self._pieces:
             for part, _ in in_pieces(piece):
-                if not await sent(send({"type": "http.response.body", "body": part, "more_body": True}), patience_s):
+                if not await sent(send({"type": "http.response.body", "body": part, "more_body": True}), timeout_s):
                     self._on_end()
                     await sent(send({"type": "http.response.body", "body": self._dropped}), LINGER_S)
                     return
         self._on_end()  # before the client knows, so that a client that reconnects immediately finds a free slot
-        await sent(send({"type": "http.response.body", "body": b""}), patience_s)
+        await sent(send({"type": "http.response.body", "body": b""}), timeout_s)
 
 
-async def sent(sending: Awaitable[None], patience_s: float) -> bool:
+async def sent(sending: Awaitable[None], timeout_s: float) -> bool:
     """Return whether the client accepted it in time."""
     try:
         # Not `wait_for`, which in Python 3.11 loses a cancellation that comes as the work is done.
-        async with asyncio.timeout(patience_s):
+        async with asyncio.timeout(timeout_s):
             await sending
     except (TimeoutError, OSError):
-        log.info("dropping a client that accepted nothing for %g seconds", patience_s)
+        log.info("dropping a client that accepted nothing for %g seconds", timeout_s)
         return False
     return True
 

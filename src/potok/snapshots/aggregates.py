@@ -192,10 +192,10 @@ class _Line:
     def fold(self, state: Versioned, item: tuple[EventRecord, bool]) -> Versioned:
         record, own = item
         after = self._machine.folded(state, record.events)
-        shown = [
+        rendered = [
             HistoricEvent(after.version, one.id, one.type.name, one.at, one.revealed, own) for one in record.events
         ]
-        self.found.append(_Step(record.at, shown, after))
+        self.found.append(_Step(record.at, rendered, after))
         return after
 
     def tried(self, state: Versioned, item: tuple[EventRecord, bool]) -> Versioned:

@@ -180,8 +180,8 @@ def _layout(node: Node, inferred: Inferred) -> TableLayout:
 
 def _partials(node: Match, inferred: Inferred) -> TableLayout:
     """Return the layout of the partial matches of a pattern, whose cells are those of the step itself."""
-    shown = frozenset(node.variables)
-    fields = tuple(name if name in shown else "" for name in (one.name for one in node.pattern.definitions))
+    rendered = frozenset(node.variables)
+    fields = tuple(name if name in rendered else "" for name in (one.name for one in node.pattern.definitions))
     key, name = _text(inferred[node].key), partials_of(node.name)
     return TableLayout(name, key, 0, 0, "partials", "partials", fields=fields, cells=runs_of(node.name))
 

@@ -129,7 +129,7 @@ class SagaInstances:
                 lambda snapshot, encoded=encoded: reader.get(snapshot, encoded)  # type: ignore[misc]
             )
             if found is not None:
-                return key, {"saga": self.saga.name, "id": key, **_shown(found)}
+                return key, {"saga": self.saga.name, "id": key, **_render(found)}
         raise NoSuchInstance(self.saga.name, text)
 
     def listed(self, state: str | None = None, limit: int = 100, after: str | None = None) -> list[dict[str, Any]]:
@@ -216,7 +216,7 @@ class SagaInstances:
         return RowReader(self._layouts[f"{self.saga.name}.{name}"])
 
 
-def _shown(instance: Mapping[str, Any]) -> dict[str, Any]:
+def _render(instance: Mapping[str, Any]) -> dict[str, Any]:
     timers = instance["timers"]
     name = min(timers, key=lambda one: (timers[one], one), default=None)
     following = None if name is None else {"name": name, "at": timers[name]}

@@ -61,8 +61,8 @@ def listener_of(name: str, options: Mapping[str, Any]) -> ListenerSpec:
     given = dict(options)
     kind = given.pop("type", None)
     if kind not in KINDS:
-        shown = "no type" if kind is None else f"no type {kind!r} of listeners"
-        raise TopologyError(f"there is {shown}", hint=suggestion(str(kind), list(KINDS), "type = "))
+        rendered = "no type" if kind is None else f"no type {kind!r} of listeners"
+        raise TopologyError(f"there is {rendered}", hint=suggestion(str(kind), list(KINDS), "type = "))
     spec = KINDS[kind]
     hints = get_type_hints(spec)
     known = [each.name for each in fields(spec) if each.name != "name"]

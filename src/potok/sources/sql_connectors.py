@@ -62,14 +62,14 @@ class SqlConnectors(Connectors):
             topics: tuple[str, ...] = (spec_of(connector).topic,)
         except PotokError:
             topics = ()
-        info = ConnectorInfo(connector.name, kind, _shown(kind, connector.options), topics)
+        info = ConnectorInfo(connector.name, kind, _render(kind, connector.options), topics)
         if entry is None:
             return info
         if entry.gateway is None:
             return ConnectorInfo(info.name, kind, info.config, topics, "FAILED", redact(entry.error))
         [status] = entry.gateway.status()
         counts = status.counts
-        shown = {
+        rendered = {
             "received": counts.received,
             "landed": counts.landed,
             "duplicates": counts.duplicates,
@@ -78,8 +78,8 @@ class SqlConnectors(Connectors):
             "refused": sum(counts.refused.values()),
         }
         if status.address is not None:
-            shown = {"address": status.address, **shown}  # type: ignore[dict-item]
-        return ConnectorInfo(info.name, kind, info.config, topics, "RUNNING", redact(status.problem or ""), shown)
+            rendered = {"address": status.address, **rendered}  # type: ignore[dict-item]
+        return ConnectorInfo(info.name, kind, info.config, topics, "RUNNING", redact(status.problem or ""), rendered)
 
     def statuses(self) -> list[ListenerStatus]:
         """Return the status of each connector that runs; the name is that of the connector."""
@@ -159,13 +159,13 @@ def _kind_of(connector: Connector) -> str:
     return str(connector.options.get("type", connector.options.get(_CLASS, "")))
 
 
-def _shown(kind: str, options: Mapping[str, object]) -> dict[str, str]:
+def _render(kind: str, options: Mapping[str, object]) -> dict[str, str]:
     """Return the options as text, without secrets."""
     hidden = {each.name for each in fields(KINDS[kind]) if not each.repr} if kind in KINDS else set(options)
-    shown = {}
+    rendered = {}
     for name, value in options.items():
-        shown[name] = redact(str(value)) if name not in hidden or name == "url" else MASK
-    return shown
+        rendered[name] = redact(str(value)) if name not in hidden or name == "url" else MASK
+    return rendered
 
 
 def _stop(entry: _Entry) -> None:

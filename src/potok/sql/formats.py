@@ -261,10 +261,10 @@ def _check_event_columns(columns: Sequence[SourceColumn], location: SourceLocati
 
 def check_columns(name: str, columns: Sequence[SourceColumn], location: SourceLocation, side: str) -> None:
     """Raise if a format, by its SQL name, cannot hold these columns."""
-    shown = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in columns)
+    rendered = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in columns)
     if name == "KAFKA" and not (len(columns) == 1 and columns[0].type in _KAFKA_TYPES):
         hint = f"write {side}_FORMAT = 'JSON'; KAFKA is for one column of INT, BIGINT, DOUBLE, VARCHAR or BYTES"
-        raise Refused(f"KAFKA cannot hold {shown}", hint=hint, location=location)
+        raise Refused(f"KAFKA cannot hold {rendered}", hint=hint, location=location)
     if name == "CLOUDEVENTS" and side == "KEY":
         hint = "leave KEY_FORMAT out: the key of an event is plain"
         raise Refused("CLOUDEVENTS is a format of values", hint=hint, location=location)
@@ -272,7 +272,7 @@ def check_columns(name: str, columns: Sequence[SourceColumn], location: SourceLo
         _check_event_columns(columns, location)
     if name == "NONE" and columns:
         hint = f"write {side}_FORMAT = 'JSON'"
-        raise Refused(f"NONE cannot hold {shown}", hint=hint, location=location)
+        raise Refused(f"NONE cannot hold {rendered}", hint=hint, location=location)
     for column in columns:
         if name == "DELIMITED" and pa.types.is_nested(column.type):
             hint = f"write {side}_FORMAT = 'JSON'"

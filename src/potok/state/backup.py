@@ -24,7 +24,7 @@ from potok.state.entry import Entry
 from potok.state.store import Row, ShardSnapshot
 
 MANIFEST = "backup.json"
-FORMAT = 2
+FORMAT = 3
 
 _FILE_NAME = re.compile(r"shard-\d+\.arrow")
 
@@ -78,7 +78,7 @@ class Manifest:
             "format": FORMAT,
             "query": self.query,
             "created_at_ms": self.created_at_ms,
-            "place": self.location,
+            "location": self.location,
             "entry": json.loads(self.entry.to_bytes()),
             "metadata": {name: base64.b64encode(value).decode() for name, value in self.metadata_keys.items()},
             "files": [asdict(file) for file in self.files],
@@ -102,7 +102,7 @@ class Manifest:
             {name: base64.b64decode(text) for name, text in data["metadata"].items()},
             tuple(_listed(directory, file) for file in data["files"]),
             data["created_at_ms"],
-            data["place"],
+            data["location"],
         )
 
 

@@ -12,7 +12,7 @@ from potok.errors import StateError
 from potok.state.fence import Attempt, Fence
 from potok.state.offsets import Offsets
 
-LAYOUT = 3
+LAYOUT = 4
 
 
 class MetadataUnreadable(StateError):

@@ -170,7 +170,7 @@ def _date(scalar: pa.Scalar) -> dt.date | str:
     try:
         found: dt.date = scalar.as_py()
     except (ValueError, OverflowError):
-        return _shown_date(scalar.value)
+        return _render_date(scalar.value)
     return found
 
 
@@ -181,11 +181,11 @@ def _instant(scalar: pa.Scalar) -> dt.datetime | str:
         days, micros = divmod(scalar.cast(pa.timestamp("us", scalar.type.tz)).value, _DAY_US)
         seconds, rest = divmod(micros, 1_000_000)
         time = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{rest // 1_000:03d}"
-        return f"{_shown_date(days)}T{time}"
+        return f"{_render_date(days)}T{time}"
     return found
 
 
-def _shown_date(days: int) -> str:
+def _render_date(days: int) -> str:
     year, month, day = civil(days)
     sign = "+" if year > 9999 else "-" if year < 0 else ""
     return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"

@@ -28,7 +28,7 @@ def result_columns(analysis: Analysis, keys: Set[str]) -> tuple[ResultColumn, ..
     """Return the columns of a query; `keys` are the slots of those that are its key."""
     return tuple(
         ResultColumn(item.name, typed.type, isinstance(typed, ColumnRef) and typed.column in keys)
-        for item, typed in zip(analysis.items, analysis.shown, strict=True)
+        for item, typed in zip(analysis.items, analysis.projected, strict=True)
     )
 
 

@@ -83,9 +83,9 @@ class AggregateScenario:
             value = b'{"event_id":"%d","event_type":"%s","event_version":%d,"data":%s}'
             driver.send(definition.events_topic, value % (number, name.encode(), version, data), KEY, timestamp=number)
         driver.run()
-        letters = driver.dead_letters()
-        if letters:
-            raise AssertionError(f"the events of given() cannot be applied: {letters[0].error}")
+        rejected = driver.dead_letters()
+        if rejected:
+            raise AssertionError(f"the events of given() cannot be applied: {rejected[0].error}")
         names = {one.cls: name for name, one in definition.commands.items()}
         for number, (command, expected) in enumerate(self._commands, len(self._events)):
             name = names[type(command)]

@@ -23,7 +23,7 @@ class Query:
     """The query of one statement, and its start offsets."""
 
     topology: Topology
-    begin: Literal["earliest", "latest"]
+    start_at: Literal["earliest", "latest"]
 
     def build(self) -> Topology:
         return self.topology
@@ -41,7 +41,7 @@ class AppStatements:
         self.drivers: list[QueryDriver] = []
         try:
             for query in wanted:
-                self.drivers.append(drive(Query(query.topology, app.begin)))
+                self.drivers.append(drive(Query(query.topology, app.start_at)))
         except BaseException:
             self.leave()
             raise

@@ -88,7 +88,7 @@ class QueryDriver:
         make_topics(self._topology, self.broker)
         session = partial(session_of, self._settings) if spark else lambda: None
         self._refreshers = refreshers_of(self._topology, self.broker, session)
-        self._from: Start = getattr(program, "begin", "earliest")
+        self._from: Start = getattr(program, "start_at", "earliest")
         self._statements: AppStatements | None = None
         self._begin()
         self._statements = self._beside(program)

@@ -202,5 +202,7 @@ def _compare(what: str, found: list[tuple[str, dict[str, Any]]], expected: Seque
 
 
 def _listed(messages: list[tuple[str, dict[str, Any]]]) -> str:
-    shown = (f"{name}({', '.join(f'{field}={value!r}' for field, value in data.items())})" for name, data in messages)
-    return f"[{', '.join(shown)}]"
+    rendered = (
+        f"{name}({', '.join(f'{field}={value!r}' for field, value in data.items())})" for name, data in messages
+    )
+    return f"[{', '.join(rendered)}]"

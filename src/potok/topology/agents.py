@@ -60,7 +60,7 @@ class AgentPart:
     """
 
     name: str
-    begin: Callable[[Any], Any]
+    start: Callable[[Any], Any]
     inputs: tuple[tuple[int, Revive], ...]
     on_error: Callable[[Any, BaseException], Any] | None = None
     timeout_s: float | None = 30.0

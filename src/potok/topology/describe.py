@@ -131,15 +131,15 @@ def as_text(description: Description) -> str:
     first.
     """
     steps = description["steps"]
-    shown: set[str] = set()
+    rendered: set[str] = set()
 
     def show(step: Mapping[str, Any], depth: int) -> Iterator[str]:
         name, detail = step["name"], step["detail"]
         arrow = "-> " if depth > 1 else ""
-        again = " (see above)" if name in shown else ""
+        again = " (see above)" if name in rendered else ""
         yield f"{'  ' * depth}{arrow}{step['kind']} {name}{f': {detail}' if detail else ''}{again}"
-        if name not in shown:
-            shown.add(name)
+        if name not in rendered:
+            rendered.add(name)
             for other in steps:
                 if name in other["upstreams"]:
                     yield from show(other, depth + 1)

@@ -85,9 +85,9 @@ def test_an_object_holds_the_record_and_its_position() -> None:
         ("\u202eturned".encode(), "\\u202eturned"),
     ],
 )
-def test_a_line_never_steers_the_terminal(value: bytes | None, shown: str) -> None:
+def test_a_line_never_steers_the_terminal(value: bytes | None, rendered: str) -> None:
     assert as_line(LogRecord(b"k", value, 1_700_000_000_123, (), "orders", 2, 9)) == (
-        f"2:9\t2023-11-14 22:13:20.123\tk\t{shown}"
+        f"2:9\t2023-11-14 22:13:20.123\tk\t{rendered}"
     )
 
 

@@ -75,10 +75,10 @@ def test_a_program_says_how_it_reads_each_version(potok: Any) -> None:
         ("checked.created", 5): "newer than version 3 of the program",
         ("checked.lost", 1): "unknown event type",
     }
-    shown = potok("events", "check", "orders", "--program", "shop.py")
-    assert shown.code == 1
-    assert "upcast to 3" in shown.out and '"checked.created" has no events of version 4' in shown.err
-    assert "7 records checked" in shown.err
+    rendered = potok("events", "check", "orders", "--program", "shop.py")
+    assert rendered.code == 1
+    assert "upcast to 3" in rendered.out and '"checked.created" has no events of version 4' in rendered.err
+    assert "7 records checked" in rendered.err
 
 
 def test_a_topic_of_events_that_the_program_reads_is_fine(potok: Any, topic: Path) -> None:

@@ -61,9 +61,9 @@ def test_a_queue_is_listed_with_what_is_not_done(potok, log) -> None:
         taken[1].nack("1 h")
         queue.flush()
         (listed,) = potok("groups", "list", "--json").objects
-        (shown,) = potok("groups", "show", "senders", "--json").objects
+        (rendered,) = potok("groups", "show", "senders", "--json").objects
     assert listed == {"group": "senders", "kind": "queue", "topics": ["orders"], "members": None, "lag": 9}
-    counts = [[row["ready"], row["out"], row["waiting"]] for row in shown["queues"]["orders"]]
+    counts = [[row["ready"], row["out"], row["waiting"]] for row in rendered["queues"]["orders"]]
     assert sorted(counts) == [[2, 1, 1], [5, 0, 0]]
     assert 'queue over "orders"' in potok("groups", "show", "senders").out
 
@@ -72,11 +72,11 @@ def test_a_group_is_shown_partition_by_partition(potok, log) -> None:
     with Consumer(log, "orders", group="billing", start="earliest") as consumer:
         consumer.poll(max_records=5)
         consumer.commit()
-        (shown,) = potok("groups", "show", "billing", "--json").objects
+        (rendered,) = potok("groups", "show", "billing", "--json").objects
         text = potok("groups", "show", "billing")
-    assert sorted(row["lag"] for row in shown["partitions"]) == [0, 5]
-    assert [member["partitions"] for member in shown["members"]] == [["orders:0", "orders:1"]]
-    assert all(row["member"] == shown["members"][0]["client"] for row in shown["partitions"])
+    assert sorted(row["lag"] for row in rendered["partitions"]) == [0, 5]
+    assert [member["partitions"] for member in rendered["members"]] == [["orders:0", "orders:1"]]
+    assert all(row["member"] == rendered["members"][0]["client"] for row in rendered["partitions"])
     assert "1 live member, 5 records waiting" in text.err
     assert "committed" in text.out
 
@@ -198,13 +198,13 @@ def test_a_member_that_is_interrupted_has_committed_what_it_showed(log, tmp_path
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
-        shown = [json.loads(process.stdout.readline()) for _ in range(10)]
+        rendered = [json.loads(process.stdout.readline()) for _ in range(10)]
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert (process.returncode, out) == (130, ""), err
-    assert len({(record["partition"], record["offset"]) for record in shown}) == 10
+    assert len({(record["partition"], record["offset"]) for record in rendered}) == 10
     # It may be interrupted between showing the last one and noting that.
     assert sum(log.committed("g", "orders").values()) in (9, 10)
     assert log.describe_group("g").members == ()

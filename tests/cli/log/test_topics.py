@@ -96,9 +96,9 @@ def test_a_topic_is_created_with_all_that_can_be_said_of_its_old_records(potok, 
     assert (config["retention_ms"], config["retention_bytes"]) == (30 * 86_400_000, 1_000_000)
     assert (config["delete_retention_ms"], config["min_compaction_lag_ms"]) == (7_200_000, 300_000)
     assert config["archive"] == str(tmp_path / "old")
-    shown = potok("topics", "show", "users")
-    assert "compact,delete" in shown.out and "30d, 977 KB" in shown.out
-    assert "old segments are archived in" in shown.err
+    rendered = potok("topics", "show", "users")
+    assert "compact,delete" in rendered.out and "30d, 977 KB" in rendered.out
+    assert "old segments are archived in" in rendered.err
     wrong = potok("topics", "create", "x", "--cleanup-policy", "shrink")
     assert (wrong.code, "compact,delete" in wrong.err) == (1, True)
 
@@ -181,5 +181,5 @@ def test_a_number_of_records_that_is_a_bound_says_so(potok, monkeypatch: pytest.
     (listed,) = potok("topics", "list", "--json").objects
     assert (listed["records"], listed["exact"]) == (1500, False)
     assert "its at most 1,500 records?" in potok("topics", "delete", "orders", stdin="n\n").err
-    shown = potok("sql", "-e", "SHOW TOPICS;")
-    assert "the number of records of orders is an upper bound" in shown.err
+    rendered = potok("sql", "-e", "SHOW TOPICS;")
+    assert "the number of records of orders is an upper bound" in rendered.err

@@ -15,7 +15,7 @@ class Recorded(Target):
         super().__init__()
         self.asked: list[str] = []
         self._push = push
-        self.letters: dict[str, int] = {}
+        self.open_dead_letters: dict[str, int] = {}
 
     def run(self, parsed: ast.Parsed) -> Result:
         self.asked.append(parsed.text)
@@ -41,6 +41,6 @@ class Recorded(Target):
         self.asked.append("settle")
 
     def dead_letters(self) -> dict[str, int]:
-        return dict(self.letters)
+        return dict(self.open_dead_letters)
 
     def close(self) -> None: ...

@@ -106,9 +106,9 @@ def test_warnings_are_shown_in_both_formats(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_a_push_query_sends_its_columns_first_and_then_each_row(capsys: pytest.CaptureFixture[str]) -> None:
-    shown = Objects().push("SELECT", Nothing(), as_lines=False)
-    shown.add([("a", 1), ("b", 2)])
-    shown.end(interrupted=False)
+    rendered = Objects().push("SELECT", Nothing(), as_lines=False)
+    rendered.add([("a", 1), ("b", 2)])
+    rendered.end(interrupted=False)
     head, *rows = map(json.loads, capsys.readouterr().out.splitlines())
     assert (head["query_id"], [column["name"] for column in head["columns"]]) == ("push_1", ["K", "N"])
     assert rows == [{"row": {"K": "a", "N": 1}}, {"row": {"K": "b", "N": 2}}]

@@ -106,9 +106,9 @@ def _interruptible() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_interruptible")
 def test_ctrl_c_ends_a_push_query_and_the_prompt_continues() -> None:
-    push, shown = Endless(), Shown()
-    Script(Recorded(push), shown, settles=False).run("SELECT n FROM t EMIT CHANGES;")
-    assert shown.reported == [(1,), (2,), (3,), "interrupted"]
+    push, rendered = Endless(), Shown()
+    Script(Recorded(push), rendered, settles=False).run("SELECT n FROM t EMIT CHANGES;")
+    assert rendered.reported == [(1,), (2,), (3,), "interrupted"]
     assert push.closed
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -148,10 +148,10 @@ def test_a_statement_that_keeps_running_is_found_before_anything_happens(text: s
 
 def test_new_dead_letters_are_reported_once(capsys: pytest.CaptureFixture[str]) -> None:
     target = Recorded()
-    target.letters = {"CTAS_OLD_1": 7}
+    target.open_dead_letters = {"CTAS_OLD_1": 7}
     script = Script(target, Shown(), settles=True)
     script.run("DROP STREAM a;")
-    target.letters = {"CTAS_OLD_1": 8, "CTAS_NEW_2": 3}
+    target.open_dead_letters = {"CTAS_OLD_1": 8, "CTAS_NEW_2": 3}
     script.settle()
     assert capsys.readouterr().err.splitlines() == [
         "warning: 1 dead letter of query CTAS_OLD_1: potok dead-letters list --query CTAS_OLD_1",

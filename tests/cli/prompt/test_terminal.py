@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*3[0-7][0-9;]*m")
-PATIENCE_S = 40.0
+TIMEOUT_S = 40.0
 
 PROGRAM = """
 import fcntl, termios
@@ -49,7 +49,7 @@ class Terminal:
     def wait_for(self, text: str) -> None:
         """Read until the text has come, behind what was waited for before. Whoever asks where the cursor is gets an
         answer, as from a terminal."""
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while text.encode() not in self.seen[self._found :]:
             assert time.monotonic() < end, f"{text!r} did not come: {self.seen[-2000:]!r}"
             if select.select([self._fd], [], [], 0.2)[0]:
@@ -83,7 +83,7 @@ def test_a_session_at_the_keyboard(tmp_path: Path, colours: bool) -> None:
         terminal.wait_for("hint:")
         terminal.wait_for("potok>")
         terminal.type("exit\r")
-        assert terminal.process.wait(PATIENCE_S) == 0
+        assert terminal.process.wait(TIMEOUT_S) == 0
         assert (COLOUR.search(terminal.seen) is not None) is colours
     finally:
         terminal.close()
@@ -103,6 +103,6 @@ def test_ctrl_c_ends_a_push_query_and_ctrl_d_the_prompt(tmp_path: Path) -> None:
         terminal.wait_for("1 record")
         terminal.wait_for("potok>")
         terminal.type("\x04")
-        assert terminal.process.wait(PATIENCE_S) == 0
+        assert terminal.process.wait(TIMEOUT_S) == 0
     finally:
         terminal.close()

@@ -106,9 +106,9 @@ def test_unread_fields_are_not_decoded(potok, tmp_path: Path) -> None:
 
 def test_a_guarantee_other_than_the_default_is_described(potok, tmp_path: Path) -> None:
     program = write_program(tmp_path, GUARANTEES)
-    shown = paragraphs(potok("explain", program).out)
-    assert shown["orders.to.audit"][-1] == "at_least_once"
-    assert "exactly_once" not in "".join(shown["orders.to.copies"])
+    rendered = paragraphs(potok("explain", program).out)
+    assert rendered["orders.to.audit"][-1] == "at_least_once"
+    assert "exactly_once" not in "".join(rendered["orders.to.copies"])
     assert [step["guarantee"] for step in potok("explain", program, "--json").objects] == [
         None,
         "at_least_once",
@@ -126,8 +126,8 @@ def test_a_guarantee_other_than_the_default_is_described(potok, tmp_path: Path) 
         (pa.list_(pa.struct([("a", pa.int64())])), "list of {a}"),
     ],
 )
-def test_a_type_is_described_briefly(type_: pa.DataType | None, shown: str) -> None:
-    assert short_type(type_) == shown
+def test_a_type_is_described_briefly(type_: pa.DataType | None, rendered: str) -> None:
+    assert short_type(type_) == rendered
 
 
 PATTERNS = """

@@ -93,9 +93,9 @@ def test_on_a_screen_the_panel_stays_when_the_query_has_ended() -> None:
     with screen.running():
         screen.update(RUNNING)
         screen.update(RUNNING | {"state": "stopped", "batch": 13})
-    shown = console.file.getvalue()
-    assert "starting Spark" in shown
-    assert "number 13" in shown.split("number 12")[-1]
+    rendered = console.file.getvalue()
+    assert "starting Spark" in rendered
+    assert "number 13" in rendered.split("number 12")[-1]
 
 
 def test_lines_come_every_few_seconds_and_only_after_a_batch(capsys) -> None:
@@ -116,9 +116,9 @@ def test_a_line_holds_the_numbers() -> None:
 @pytest.mark.parametrize(
     ("rate", "shown"), [(0.0, "0/s"), (0.02, "<0.1/s"), (0.42, "0.4/s"), (9.96, "10/s"), (3012.4, "3,012/s")]
 )
-def test_few_records_a_second_are_not_shown_as_none(rate: float, shown: str) -> None:
-    assert show_rate(rate) == shown
-    assert f"({shown})" in as_line(RUNNING | {"rate_in": rate})
+def test_few_records_a_second_are_not_shown_as_none(rate: float, rendered: str) -> None:
+    assert show_rate(rate) == rendered
+    assert f"({rendered})" in as_line(RUNNING | {"rate_in": rate})
 
 
 def test_objects_name_their_event(capsys) -> None:
@@ -150,5 +150,5 @@ def test_the_summary_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize(("ms", "shown"), [(0, "0:00:00"), (61_999, "0:01:01"), (3_723_000, "1:02:03")])
-def test_a_time_is_hours_minutes_and_seconds(ms: int, shown: str) -> None:
-    assert show_time(ms) == shown
+def test_a_time_is_hours_minutes_and_seconds(ms: int, rendered: str) -> None:
+    assert show_time(ms) == rendered

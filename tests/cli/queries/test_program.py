@@ -92,14 +92,14 @@ def test_a_misspelt_file_is_suggested(tmp_path: Path, monkeypatch: pytest.Monkey
     ],
 )
 def test_an_error_of_the_program_is_shown_with_its_line(
-    tmp_path: Path, text: str, message: str, line: int, shown: str
+    tmp_path: Path, text: str, message: str, line: int, rendered: str
 ) -> None:
     program = write_program(tmp_path, text, "broken.py")
     with pytest.raises(BrokenProgram) as found:
         load_topology(program)
     assert found.value.message == f'"{program}" cannot be loaded: {message}'
     assert str(found.value.at) == f"{program}:{line}"
-    assert found.value.hint == f"the line is: {shown}"
+    assert found.value.hint == f"the line is: {rendered}"
 
 
 def test_an_error_of_a_named_function_is_shown_too(tmp_path: Path) -> None:

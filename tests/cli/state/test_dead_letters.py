@@ -36,7 +36,7 @@ def test_dead_letters_are_listed_with_all_details(letters) -> None:
 
 def test_a_list_for_people_counts_the_reasons(letters) -> None:
     result = letters("list")
-    assert result.out.splitlines()[0].split()[:3] == ["query", "letter", "set"]
+    assert result.out.splitlines()[0].split()[:3] == ["query", "position", "set"]
     assert "0xff006e6f74206a736f6e" in result.out
     assert "\x1b" not in result.out
     assert result.err.strip() == 'query "shop": 2 unresolved, 2 in total: decode 1, late 1'
@@ -69,14 +69,14 @@ def test_a_reason_that_does_not_exist_is_refused_with_those_that_do(letters, com
 
 
 def test_one_is_shown_with_its_bytes(letters) -> None:
-    place = next(row["letter"] for row in letters("list", "--json", "--reason", "decode").objects)
-    shown = dict(line.split(":", 1) for line in letters("show", place).out.splitlines())
-    assert shown["reason"].strip() == "decode"
-    assert (shown["state"].strip(), shown["replayed"].strip()) == ("open", "never")
-    assert shown["record"].strip() == "orders 1:0"
-    assert shown["time"].strip() == f"1970-01-01 05:00:00 UTC ({5 * HOUR})"
-    assert shown["key"].strip() == "k (1 byte)"
-    assert shown["value"].strip() == "0xff006e6f74206a736f6e (10 bytes)"
+    place = next(row["position"] for row in letters("list", "--json", "--reason", "decode").objects)
+    rendered = dict(line.split(":", 1) for line in letters("show", place).out.splitlines())
+    assert rendered["reason"].strip() == "decode"
+    assert (rendered["state"].strip(), rendered["replayed"].strip()) == ("open", "never")
+    assert rendered["record"].strip() == "orders 1:0"
+    assert rendered["time"].strip() == f"1970-01-01 05:00:00 UTC ({5 * HOUR})"
+    assert rendered["key"].strip() == "k (1 byte)"
+    assert rendered["value"].strip() == "0xff006e6f74206a736f6e (10 bytes)"
     assert letters("show", place.split(":")[1], "--json").objects[0]["reason"] == "decode"
 
 
@@ -135,7 +135,7 @@ def test_replayed_records_are_processed_by_the_fixed_program(run, play) -> None:
     assert done == {
         "query": "shop",
         "done": True,
-        "letters": 3,
+        "dead_letters": 3,
         "records": 3,
         "partitions": [{"topic": "orders", "partition": 0, "records": 3}],
         "left": {},
@@ -155,11 +155,11 @@ def test_a_record_that_fails_again_is_a_new_dead_letter_with_a_count(run, play) 
     found = run("list", "--json").objects
     assert [(row["replays"], row["value"]) for row in found] == [(2, '{"amount":1}')] * 2
     assert found[0]["headers"] == {"trace": "t", "potok.replayed": "2"}
-    assert "2 times" in run("show", found[0]["letter"]).out
+    assert "2 times" in run("show", found[0]["position"]).out
 
 
 def test_one_dead_letter_is_replayed_by_its_position(run) -> None:
-    (place,) = [row["letter"] for row in run("list", "--json").objects if row["offset"] == 2]
+    (place,) = [row["position"] for row in run("list", "--json").objects if row["offset"] == 2]
     assert run("replay", place, "--json").objects[0]["records"] == 1
     assert [row["offset"] for row in run("list", "--json").objects] == [1, 4]
     assert run("replay", place, "--json").objects[0]["records"] == 0
@@ -182,16 +182,16 @@ def test_confirmed_dead_letters_are_purged(run) -> None:
     assert run("purge", "--reason", "error", stdin="n\n").code == 1
     assert "would purge 3 dead letters" in run("purge", "--dry-run").err
     first, *_ = run("list", "--json").objects
-    assert "purged 1 dead letter" in run("purge", first["letter"], stdin="y\n").err
-    assert run("show", first["letter"]).code == 1
+    assert "purged 1 dead letter" in run("purge", first["position"], stdin="y\n").err
+    assert run("show", first["position"]).code == 1
     assert len(run("list", "--json").objects) == 2
-    assert run("purge", "--yes", "--json").objects == [{"query": "shop", "done": True, "letters": 2, "removed": 2}]
+    assert run("purge", "--yes", "--json").objects == [{"query": "shop", "done": True, "dead_letters": 2, "removed": 2}]
     assert run("list", "--all", "--json").objects == []
-    assert run("purge", "--json").objects == [{"query": "shop", "done": True, "letters": 0, "removed": 0}]
+    assert run("purge", "--json").objects == [{"query": "shop", "done": True, "dead_letters": 0, "removed": 0}]
 
 
 def test_what_was_replayed_is_purged_with_all(run) -> None:
     run("replay")
-    assert run("purge", "--yes", "--json").objects[0]["letters"] == 0
+    assert run("purge", "--yes", "--json").objects[0]["dead_letters"] == 0
     (purged,) = run("purge", "--all", "--yes", "--json").objects
-    assert (purged["letters"], purged["removed"]) == (3, 3)
+    assert (purged["dead_letters"], purged["removed"]) == (3, 3)

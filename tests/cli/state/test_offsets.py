@@ -22,9 +22,9 @@ def test_offsets_are_shown_with_what_is_waiting(potok, shop) -> None:
     rows = potok("offsets", "show", "--json").objects
     assert {row["topic"] for row in rows} == {"orders"}
     assert all(row["query"] == "shop" and row["lag"] == 0 and row["offset"] == row["end_offset"] for row in rows)
-    shown = potok("offsets", "show", "shop")
-    assert shown.out.split("\n")[0].split()[:5] == ["topic", "partition", "offset", "first", "end"]
-    assert "0 records are waiting" in shown.err
+    rendered = potok("offsets", "show", "shop")
+    assert rendered.out.split("\n")[0].split()[:5] == ["topic", "partition", "offset", "first", "end"]
+    assert "0 records are waiting" in rendered.err
 
 
 def test_a_reset_is_shown_first_and_done_only_when_it_is_meant(potok, shop) -> None:

@@ -38,12 +38,12 @@ def feed(data: Path, program: str) -> None:
 
 def test_show_says_where_the_state_is_and_what_it_holds(potok: Potok, data: Path) -> None:
     (found,) = potok("state", "show", "--json").objects
-    assert (found["query"], found["batch"], found["place"]) == ("shop", 1, f"file:{data}")
+    assert (found["query"], found["batch"], found["location"]) == ("shop", 1, f"file:{data}")
     assert sum(shard["tables"]["order_counts"] for shard in found["shards"]) == len(LETTERS)
-    shown = potok("state", "show", "shop")
-    assert "order_counts" in shown.out
-    assert "2 shards, " in shown.err
-    assert str(data) in shown.err
+    rendered = potok("state", "show", "shop")
+    assert "order_counts" in rendered.out
+    assert "2 shards, " in rendered.err
+    assert str(data) in rendered.err
 
 
 def test_what_was_backed_up_is_restored(potok: Potok, data: Path, program: str) -> None:
@@ -69,7 +69,7 @@ def test_the_state_moves_to_another_location_through_a_backup(potok: Potok, data
     moved = potok("state", "restore", "copy", "--force", "--state", redis_url)
     assert moved.code == 0
     assert potok("tables", "get", "order_counts", "a").out.strip() == "1"
-    assert potok("state", "show", "--json").objects[0]["place"] == redis_url
+    assert potok("state", "show", "--json").objects[0]["location"] == redis_url
     assert potok("state", "verify").code == 0
     assert not (data / "queries" / "shop" / "state").exists()
 

@@ -211,17 +211,17 @@ def test_a_key_argument_of_another_type_is_refused() -> None:
         ("k", [1 << 80], f"[{1 << 80}]"),
     ],
 )
-def test_a_row_is_plain_data(key: object, value: object, shown: object) -> None:
-    assert as_object(key, value) == {"key": key, "value": shown}
-    assert as_object(WindowedKey(key, 1, 2), value) == {"key": key, "start": 1, "end": 2, "value": shown}
+def test_a_row_is_plain_data(key: object, value: object, rendered: object) -> None:
+    assert as_object(key, value) == {"key": key, "value": rendered}
+    assert as_object(WindowedKey(key, 1, 2), value) == {"key": key, "start": 1, "end": 2, "value": rendered}
 
 
 @pytest.mark.parametrize(
     ("ms", "shown"),
     [(0, "1970-01-01 00:00:00"), (1, "1970-01-01 00:00:00.001"), (1 << 62, str(1 << 62))],
 )
-def test_a_time_is_shown_if_it_is_one(ms: int, shown: str) -> None:
-    assert show_instant(ms) == shown
+def test_a_time_is_shown_if_it_is_one(ms: int, rendered: str) -> None:
+    assert show_instant(ms) == rendered
 
 
 def builder() -> StreamsBuilder:

@@ -52,9 +52,9 @@ def outcomes(data: str) -> list[tuple[str, str]]:
 def test_the_latest_attempt_of_each_delivery_is_listed(potok, data: str) -> None:
     found = potok("--broker", data, "webhooks", "list", "--json").objects
     assert [(each["id"], each["outcome"]) for each in found] == [("msg_0", "delivered"), ("msg_1", "failed")]
-    shown = potok("--broker", data, "webhooks", "list")
-    assert "HTTP 500" in shown.out
-    assert shown.err.strip() == 'query "hooks": 2 deliveries'
+    rendered = potok("--broker", data, "webhooks", "list")
+    assert "HTTP 500" in rendered.out
+    assert rendered.err.strip() == 'query "hooks": 2 deliveries'
 
 
 @pytest.mark.parametrize(

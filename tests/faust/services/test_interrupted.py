@@ -23,10 +23,12 @@ raise {error}
         ("worker", "ValueError", "ValueError"),
     ],
 )
-def test_only_a_worker_that_is_interrupted_shows_nothing(tmp_path: Path, command: str, error: str, shown: str) -> None:
+def test_only_a_worker_that_is_interrupted_shows_nothing(
+    tmp_path: Path, command: str, error: str, rendered: str
+) -> None:
     (tmp_path / "shop.py").write_text(PROGRAM.format(error=error))
     done = subprocess.run(
         [sys.executable, "shop.py", command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.stderr.splitlines() or [""])[-1] == shown
+    assert (done.stderr.splitlines() or [""])[-1] == rendered
     assert done.returncode == (-signal.SIGINT if error == "KeyboardInterrupt" else 1)

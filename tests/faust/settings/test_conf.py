@@ -12,9 +12,9 @@ from faust.shop import Order, order
 from operators.core.in_process import InProcess
 
 
-@pytest.mark.parametrize(("begin", "counted"), [("earliest", 2), ("latest", 1), (None, 2)])
-def test_an_app_starts_where_its_setting_says(tmp_path: Path, begin: str | None, counted: int) -> None:
-    app = faust.App("shop", broker=f"file:{tmp_path}", consumer_auto_offset_reset=begin)
+@pytest.mark.parametrize(("start_at", "counted"), [("earliest", 2), ("latest", 1), (None, 2)])
+def test_an_app_starts_where_its_setting_says(tmp_path: Path, start_at: str | None, counted: int) -> None:
+    app = faust.App("shop", broker=f"file:{tmp_path}", consumer_auto_offset_reset=start_at)
     orders, counts = app.topic("orders", value_type=Order), app.Table("counts", default=int)
 
     @app.agent(orders)

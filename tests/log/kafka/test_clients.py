@@ -43,9 +43,9 @@ def test_an_unreachable_address_is_reported_soon_with_the_reason(tmp_path: Path)
 
 def test_the_connection_timeout_is_a_setting(tmp_path: Path) -> None:
     url = f"kafka://127.0.0.1:1?home={tmp_path}"
-    assert KafkaBroker.at(url, Settings()).options.first_patience_s == 2.0
+    assert KafkaBroker.at(url, Settings()).options.first_timeout_s == 2.0
     longer = Settings.load(directory=tmp_path, environ={"POTOK_CONNECT_TIMEOUT": "7 s"})
-    assert KafkaBroker.at(f"{url}/other", longer).options.first_patience_s == 7.0
+    assert KafkaBroker.at(f"{url}/other", longer).options.first_timeout_s == 7.0
 
 
 def test_a_broker_that_was_sent_to_a_task_is_not_given_up_as_soon_as_one_that_was_typed(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_a_broker_that_was_sent_to_a_task_is_not_given_up_as_soon_as_one_that_wa
     sent = pickle.dumps(here)
     assert pickle.loads(sent) is here
     here.close()
-    assert pickle.loads(sent).options.first_patience_s == clients.PATIENCE_S
+    assert pickle.loads(sent).options.first_timeout_s == clients.TIMEOUT_S
 
 
 @pytest.mark.usefixtures("impatient")

@@ -83,9 +83,9 @@ def test_secrets_are_in_no_text_that_is_shown(tmp_path: Path) -> None:
     query = "&".join(f"{name}={value}" for name, value in secrets.items())
     settings = Settings.load(directory=tmp_path, environ={"POTOK_KAFKA_SSL_KEYSTORE_PASSWORD": "DDD4"})
     broker = KafkaBroker.at(f"kafka://a:1?client.id=me&{query}&home={tmp_path}", settings)
-    shown = f"{broker} {broker!r} {broker.url} {broker.options!r} {settings!r}"
+    rendered = f"{broker} {broker!r} {broker.url} {broker.options!r} {settings!r}"
     for value in (*secrets.values(), "DDD4"):
-        assert value not in shown
+        assert value not in rendered
     assert "client.id=me" in broker.url
     assert "sasl.password=***" in broker.url
     assert broker.options.hide("login of AAA1 failed") == "login of *** failed"

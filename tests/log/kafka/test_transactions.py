@@ -237,15 +237,15 @@ def test_a_commit_whose_answer_is_lost_is_not_repeated(
 ) -> None:
     publish(out, query, 1, b"a")
     monkeypatch.setattr("potok.retry_policy.FIRST_S", 0.0)
-    patiently = transactions._patiently
+    retrying = transactions._retrying
     lost = [KafkaError(KafkaError._FATAL, "the answer is lost", fatal=True)]
 
     def lose(step: object) -> None:
-        patiently(step)
+        retrying(step)
         if lost and "commit_transaction" in step.__code__.co_names:
             raise KafkaException(lost.pop())
 
-    monkeypatch.setattr(transactions, "_patiently", lose)
+    monkeypatch.setattr(transactions, "_retrying", lose)
     publish(out, query, 2, b"b")
     assert lost == []
     assert values(out, "out") == [b"a", b"b"]

@@ -25,7 +25,7 @@ def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     if __name__ in cloudpickle.list_registry_pickle_by_value():
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
     monkeypatch.setattr(batch_attempt, "_slow", {})
-    monkeypatch.setattr(batch_attempt, "SHORT_PATIENCE_S", 0.05)
+    monkeypatch.setattr(batch_attempt, "SHORT_TIMEOUT_S", 0.05)
 
 
 def start(work: Any) -> None:

@@ -123,10 +123,10 @@ def bag(pairs: Any) -> Counter[str]:
 
 
 def rows(table: dict[Any, Any]) -> dict[str, Any]:
-    return {canonical(shown(key)): value for key, value in table.items()}
+    return {canonical(rendered(key)): value for key, value in table.items()}
 
 
-def shown(key: Any) -> Any:
+def rendered(key: Any) -> Any:
     return {"key": key.key, "start": key.start_ms, "end": key.end_ms} if hasattr(key, "start_ms") else key
 
 

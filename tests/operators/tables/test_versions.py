@@ -124,10 +124,10 @@ def test_versions_do_not_depend_on_the_batches(seed: int) -> None:
                 for one in sent[start:stop]:
                     driver.send("prices", one.value, one.key, timestamp=one.at, partition=one.partition)
                 driver.run()
-            table, clock = driver.table("prices"), driver.tables.clock_ms("prices")
-            assert clock is not None
+            table, watermark = driver.table("prices"), driver.tables.watermark_ms("prices")
+            assert watermark is not None
             for key in "abcd":
-                for at in range(clock - 100, time + 1, 3):
+                for at in range(watermark - 100, time + 1, 3):
                     assert table.get(key, as_of=at) == expected.as_of(canonical(key), at)
             assert {canonical(key): value for key, value in table.all().items()} == expected.rows()
 

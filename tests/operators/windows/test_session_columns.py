@@ -116,6 +116,6 @@ def test_initial_values_are_counted_in_once_when_a_row_is_shown() -> None:
     sessions = joined([sessions_of([(0, 0, 0, 7)]), sessions_of([(0, 3, 0, 8)])])
     made = merged(sessions, *arrange(sessions, 5), SLOTS, "step")
     rows = cells.rows(made)
-    shown = cells.closed.result(rows, np.ones(1, np.bool_)).to_pylist()
-    assert shown == [{"n": 2, "total": 115, "least": 7.0, "greatest": 8}]
+    rendered = cells.closed.result(rows, np.ones(1, np.bool_)).to_pylist()
+    assert rendered == [{"n": 2, "total": 115, "least": 7.0, "greatest": 8}]
     assert rows["timestamp"].tolist() == [3]

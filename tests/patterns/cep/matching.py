@@ -36,8 +36,8 @@ def matched(pattern: Pattern, text: str, **options: Any) -> Matched:
         driver.send("in", {"kind": "end", "at": 0}, key="other", timestamp=1_000_000)
         driver.run()
         return Matched(
-            [_shown(record.value) for record in driver.read("matches")],
-            [_shown(record.value) for record in driver.read("timeouts")] if pattern.ends_in_time else [],
+            [_rendered(record.value) for record in driver.read("matches")],
+            [_rendered(record.value) for record in driver.read("timeouts")] if pattern.ends_in_time else [],
             [letter.error for letter in driver.dead_letters()],
         )
 
@@ -48,6 +48,6 @@ def matches(pattern: Pattern, text: str, **options: Any) -> list[str]:
     return found.matches
 
 
-def _shown(value: dict[str, list[dict[str, Any]]]) -> str:
+def _rendered(value: dict[str, list[dict[str, Any]]]) -> str:
     taken = sorted((record["at"], record["kind"]) for records in value.values() for record in records)
     return " ".join(f"{letter}{at}" for at, letter in taken)

@@ -71,9 +71,9 @@ def test_an_instance_shows_its_steps_timers_and_history(client: httpx.Client) ->
     assert (found["saga"], found["id"], found["state"], found["version"]) == ("checkout", "undoing", "aborting", 1)
     assert found["steps"]["payment"]["state"] == "undoing" and found["steps"]["stock"]["state"] == "failed"
     assert found["next_timer"]["name"] == "undo_timeout:payment"
-    shown = [(one["what"], one.get("command"), one["event_id"]) for one in found["history"]]
-    assert shown[0] == ("started", None, "order.created-undoing-1")
-    assert shown[-1] == ("compensating", "RefundPayment", "n2")
+    rendered = [(one["what"], one.get("command"), one["event_id"]) for one in found["history"]]
+    assert rendered[0] == ("started", None, "order.created-undoing-1")
+    assert rendered[-1] == ("compensating", "RefundPayment", "n2")
     assert client.get("/sagas/checkout/waiting/2").json()["id"] == "waiting/2"
 
 

@@ -42,7 +42,7 @@ class Database:
 
     def target(self, **options: Any) -> PostgresTarget:
         renamed = tuple(options.get("columns", {}).items())
-        return PostgresTarget(self.url, self.table, options.get("key", ()), renamed, options.get("patience_ms", 5_000))
+        return PostgresTarget(self.url, self.table, options.get("key", ()), renamed, options.get("timeout_ms", 5_000))
 
     def open(self, target: PostgresTarget, types: Types, **options: Any) -> SinkWriter:
         sink_writer = target.open(opening(types, query=self.query, **options))

@@ -16,7 +16,7 @@ __all__ = ["database"]
 
 def opened(database: Database, **options: object) -> DeliveryFailed:
     with pytest.raises(DeliveryFailed) as caught:
-        database.open(database.target(patience_ms=100, **options), COUNTS)
+        database.open(database.target(timeout_ms=100, **options), COUNTS)
     return caught.value
 
 

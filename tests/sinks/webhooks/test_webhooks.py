@@ -38,9 +38,9 @@ def test_what_can_never_be_sent_is_refused_at_build(endpoints: object, options: 
 def test_a_description_shows_neither_secrets_nor_tokens() -> None:
     builder = StreamsBuilder("hooks")
     builder.stream("orders").to_webhook("https://example.org/hooks?token=abcdefghij", secrets="env:NOT_SET_HERE")
-    shown = builder.describe()
-    assert "to_webhook orders.to_webhook.example.org: to https://example.org/hooks, at_least_once" in shown
-    assert "abcdefghij" not in shown
+    rendered = builder.describe()
+    assert "to_webhook orders.to_webhook.example.org: to https://example.org/hooks, at_least_once" in rendered
+    assert "abcdefghij" not in rendered
 
 
 def test_a_null_value_becomes_a_dead_letter() -> None:

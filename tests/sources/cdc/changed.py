@@ -15,7 +15,7 @@ from potok.sources.cdc.runner import CaptureRunner
 from potok.topology.capture import Capture
 from servers import MariadbServer, PostgresServer
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 _numbers = itertools.count()
 
 
@@ -95,7 +95,7 @@ class MysqlDatabase:
 
 
 def wait_for(condition: Callable[[], bool], runner: CaptureRunner | None = None) -> None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not condition():
         if runner is not None and runner.error is not None:
             raise runner.error

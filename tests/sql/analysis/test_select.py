@@ -51,7 +51,7 @@ def analysed(text: str, form: Form) -> Analysis:
 )
 def test_all_forms_of_a_query_compute_the_same_expressions(text: str) -> None:
     persistent, push, pull = (analysed(text, form) for form in Form)
-    assert persistent.shown == push.shown == pull.shown
+    assert persistent.projected == push.projected == pull.projected
     assert persistent.where == push.where == pull.where
     assert persistent.having == push.having == pull.having
     assert [item.name for item in persistent.items] == [item.name for item in pull.items]
@@ -99,7 +99,7 @@ def test_names_with_dots_in_them_are_not_confused() -> None:
     text = "SELECT * FROM `A.B` x JOIN `A` y WITHIN 1 HOUR ON x.c = y.k"
     assert [item.name for item in analysed(text, Form.PUSH).items] == ["X_C", "Y_B.C", "Y_K"]
     found = analysed("SELECT * FROM `A.B` JOIN `A` WITHIN 1 HOUR ON `A.B`.c = `A`.k", Form.PUSH)
-    slots = [slot for typed in found.shown for slot in columns_of(typed)]
+    slots = [slot for typed in found.projected for slot in columns_of(typed)]
     assert len(set(slots)) == len(slots) == 3
 
 

@@ -97,7 +97,7 @@ def test_an_expression_says_which_columns_it_looks_at() -> None:
 def test_the_scope_is_asked_first_what_a_call_means() -> None:
     class Aggregated(Columns):
         def call(self, call: ast.Call) -> Typed | None:
-            return ColumnRef(BIGINT, "0", shown=call.name)
+            return ColumnRef(BIGINT, "0", display=call.name)
 
     found = check(parse_expression("SUM(whatever) + 1"), Aggregated({}))
     assert columns_of(found) == {"0"}

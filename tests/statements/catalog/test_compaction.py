@@ -78,8 +78,8 @@ def test_of_replaced_versions_the_last_is_kept_unless_another_was_read(tmp_path:
         apply(database, A + "CREATE STREAM b AS SELECT id, x AS c0 FROM a;")
         apply(database, "CREATE STREAM reader AS SELECT * FROM b;")
         for number in range(1, 6):
-            shown = ", ".join(f"x + {n} AS c{n}" for n in range(1, number + 1))
-            apply(database, f"CREATE OR REPLACE STREAM b AS SELECT id, x AS c0, {shown} FROM a;")
+            rendered = ", ".join(f"x + {n} AS c{n}" for n in range(1, number + 1))
+            apply(database, f"CREATE OR REPLACE STREAM b AS SELECT id, x AS c0, {rendered} FROM a;")
         before = as_data(database.catalog_state())
         texts = left(tmp_path)
         assert len(texts) == 4

@@ -30,9 +30,9 @@ def grouped(select: str, **columns: tuple[pa.DataType, list[Any]]) -> list[dict[
     assert found.grouping is not None
     arrays = {f"S.{name}": pa.array(values, type_) for name, (type_, values) in columns.items()}
     frame = group_frame(Frame(arrays, len(next(iter(arrays.values())))), found.grouping, Context())
-    shown = frame.computed(found.shown, Context())
+    rendered = frame.computed(found.projected, Context())
     names = [item.name for item in found.items]
-    return pa.table(shown, names=names).to_pylist()
+    return pa.table(rendered, names=names).to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def orders(play: Play) -> Play:
     return play
 
 
-def shown(play: Play, text: str, tmp_path: Any, batch: int | None = 1) -> tuple[list[tuple[str, bool]], list[Row]]:
+def rendered(play: Play, text: str, tmp_path: Any, batch: int | None = 1) -> tuple[list[tuple[str, bool]], list[Row]]:
     """Columns and rows of a query over all that is there."""
     statement = parse_statement(text)
     assert isinstance(statement, ast.Query)
@@ -57,29 +57,29 @@ def shown(play: Play, text: str, tmp_path: Any, batch: int | None = 1) -> tuple[
 
 def test_groups_are_shown_as_they_change(orders: Play, tmp_path: Any) -> None:
     text = "SELECT COUNT(*) AS n, user_id, SUM(amount) + 1 AS s FROM orders GROUP BY user_id EMIT CHANGES"
-    columns, rows = shown(orders, text, tmp_path)
+    columns, rows = rendered(orders, text, tmp_path)
     assert columns == [("N", False), ("USER_ID", True), ("S", False)]
     assert rows == [(1, "u0", 2), (1, "u1", 3), (2, "u0", 5)]
 
 
 def test_the_key_need_not_be_asked_for(orders: Play, tmp_path: Any) -> None:
     text = "SELECT COUNT(*) AS n FROM orders GROUP BY user_id, id HAVING SUM(amount) > 1 EMIT CHANGES"
-    assert shown(orders, text, tmp_path) == ([("N", False)], [(1,), (1,)])
+    assert rendered(orders, text, tmp_path) == ([("N", False)], [(1,), (1,)])
 
 
 def test_the_key_may_be_all_that_is_asked_for(orders: Play, tmp_path: Any) -> None:
     text = "SELECT user_id FROM orders GROUP BY user_id HAVING COUNT(*) > 1 EMIT CHANGES"
-    assert shown(orders, text, tmp_path) == ([("USER_ID", True)], [("u0",)])
+    assert rendered(orders, text, tmp_path) == ([("USER_ID", True)], [("u0",)])
 
 
 def test_the_key_of_a_join_may_be_all_that_is_asked_for(orders: Play, tmp_path: Any) -> None:
     text = "SELECT o.user_id FROM orders o JOIN users u ON o.user_id = u.id EMIT CHANGES"
-    assert shown(orders, text, tmp_path, None) == ([("USER_ID", True)], [("u0",), ("u0",)])
+    assert rendered(orders, text, tmp_path, None) == ([("USER_ID", True)], [("u0",), ("u0",)])
 
 
 def test_a_part_of_the_key_is_shown_alone(orders: Play, tmp_path: Any) -> None:
     text = "SELECT id, COUNT(*) AS n FROM orders GROUP BY user_id, id EMIT CHANGES"
-    assert shown(orders, text, tmp_path)[1] == [("a", 1), ("b", 1), ("c", 1)]
+    assert rendered(orders, text, tmp_path)[1] == [("a", 1), ("b", 1), ("c", 1)]
 
 
 def test_windows_are_shown_with_their_bounds(orders: Play, tmp_path: Any) -> None:
@@ -87,26 +87,26 @@ def test_windows_are_shown_with_their_bounds(orders: Play, tmp_path: Any) -> Non
         "SELECT user_id, WINDOWSTART AS ws, WINDOWEND AS we, COUNT(*) AS n FROM orders"
         " WINDOW TUMBLING (SIZE 5 SECONDS) GROUP BY user_id EMIT CHANGES"
     )
-    rows = shown(orders, text, tmp_path)[1]
+    rows = rendered(orders, text, tmp_path)[1]
     assert rows == [("u0", 0, 5_000, 1), ("u1", 0, 5_000, 1), ("u0", 5_000, 10_000, 1)]
 
 
 def test_a_join_shows_both_sides(orders: Play, tmp_path: Any) -> None:
     text = "SELECT o.id, u.name FROM orders o LEFT JOIN users u ON o.user_id = u.id EMIT CHANGES"
-    columns, rows = shown(orders, text, tmp_path, None)
+    columns, rows = rendered(orders, text, tmp_path, None)
     assert columns == [("O_ID", False), ("NAME", False)]
     assert sorted(rows) == [("a", "Ann"), ("b", None), ("c", "Ann")]
 
 
 def test_a_star_shows_all_columns_of_a_join(orders: Play, tmp_path: Any) -> None:
     text = "SELECT * FROM orders o JOIN users u ON o.user_id = u.id EMIT CHANGES"
-    columns, rows = shown(orders, text, tmp_path, None)
+    columns, rows = rendered(orders, text, tmp_path, None)
     assert [name for name, _ in columns] == ["O_ID", "O_USER_ID", "O_AMOUNT", "U_ID", "U_NAME"]
     assert sorted(rows) == [("a", "u0", 1, "u0", "Ann"), ("c", "u0", 3, "u0", "Ann")]
 
 
 def test_tables_are_joined_and_the_key_of_a_full_join_is_shown(orders: Play, tmp_path: Any) -> None:
     text = "SELECT * FROM users u FULL OUTER JOIN cities c ON u.id = c.id EMIT CHANGES"
-    columns, rows = shown(orders, text, tmp_path)
+    columns, rows = rendered(orders, text, tmp_path)
     assert columns[0] == ("ROWKEY", True)
     assert sorted(rows, key=str) == [("u0", "u0", "Ann", None, None), ("u1", None, None, "u1", "Rome")]

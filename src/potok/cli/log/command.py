@@ -77,7 +77,7 @@ def send(
         sent = append_command(log, aggregate, command_id, record)
         found = wait_for_result(log, sent, seconds)
     if as_json:
-        print_json(_shown(sent, found))
+        print_json(_render(sent, found))
     if found is None:
         if not as_json:
             note(f"sent, and not decided yet: send it again with --key {command_id}, which does not run it twice")
@@ -123,7 +123,7 @@ def _check(log: Log, aggregate: str, command: str) -> None:
         raise QueryError(f'aggregate "{aggregate}" has no command "{command}"', hint=hint)
 
 
-def _shown(sent: Sent, found: Found | None) -> dict[str, Any]:
+def _render(sent: Sent, found: Found | None) -> dict[str, Any]:
     if found is None:
         return {"status": "sent", "command_id": sent.command_id, "position": str(sent.position)}
     position = str(sent.position | found.position)

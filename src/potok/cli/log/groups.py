@@ -53,8 +53,8 @@ def list_groups(context: typer.Context, broker: Broker = None, as_json: Json = F
             print_json(row)
     elif rows:
         headings = ("group", "kind", "topics", "members", "lag")
-        shown = ((r["group"], r["kind"], ", ".join(r["topics"]), _or_dash(r["members"]), r["lag"]) for r in rows)
-        print_table(headings, shown)
+        rendered = ((r["group"], r["kind"], ", ".join(r["topics"]), _or_dash(r["members"]), r["lag"]) for r in rows)
+        print_table(headings, rendered)
     else:
         note("no groups; create one with its first member: potok consume orders --group billing")
 

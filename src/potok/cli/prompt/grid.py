@@ -124,8 +124,8 @@ class Grid:
             for at, (cell, width) in enumerate(zip(cells, widths, strict=True)):
                 piece = folded[at][number] if number < len(folded[at]) else ""
                 blank = " " * (width - cell_len(piece))
-                shown = self._painted(piece, style or (NULL_STYLE if cell is None else ""))
-                parts.append(blank + shown if self._is_number[at] and not style else shown + blank)
+                rendered = self._painted(piece, style or (NULL_STYLE if cell is None else ""))
+                parts.append(blank + rendered if self._is_number[at] and not style else rendered + blank)
             self._write(f"{upright} {f' {upright} '.join(parts)} {upright}")
 
     def _folded(self, text: str, width: int) -> list[str]:

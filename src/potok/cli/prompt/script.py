@@ -84,12 +84,12 @@ class Script:
 
     def _follow(self, parsed: ast.Parsed, push: Push) -> None:
         """Show rows until the query ends, or until Ctrl-C."""
-        shown = self.display.push(parsed.text, push, as_lines=isinstance(parsed.statement, ast.Print))
+        rendered = self.display.push(parsed.text, push, as_lines=isinstance(parsed.statement, ast.Print))
         with push, interruptible() as interrupted:
             while not interrupted.is_set() and (rows := push.next(LOOK_S)) is not None:
                 if rows:
-                    shown.add(rows)
-        shown.end(interrupted=interrupted.is_set())
+                    rendered.add(rows)
+        rendered.end(interrupted=interrupted.is_set())
         if push.left_out:
             count_text = counted(push.left_out, "record")
             warn(f"{count_text} could not be processed; SELECT * FROM KSQL_PROCESSING_LOG; shows why")

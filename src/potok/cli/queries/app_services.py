@@ -40,9 +40,9 @@ class AppServices:
         return {} if self.app is None else self.app.kafka
 
     @property
-    def begin(self) -> Literal["earliest", "latest"]:
+    def start_at(self) -> Literal["earliest", "latest"]:
         """Return where a new query starts."""
-        return "earliest" if self.app is None else self.app.begin
+        return "earliest" if self.app is None else self.app.start_at
 
     def serve(
         self,

@@ -43,15 +43,15 @@ def rebuild(
     from potok.spark.run import start
     from potok.spark.spark_executor import start_spark
 
-    shown = _Lines(topology.name, as_json=as_json)
+    rendered = _Lines(topology.name, as_json=as_json)
     with opened_log(context, broker) as log, ExitStack() as stack:
         settings = settings_of(context, broker)
         interruption = stack.enter_context(Interruption())
         executor = start_spark(settings)
         interruption.wait_for_the_batch()
-        old = run_rebuild(topology, log, settings, lambda _: executor, shown.report, interruption.asked)
+        old = run_rebuild(topology, log, settings, lambda _: executor, rendered.report, interruption.asked)
         stack.close()
-        shown.end(old)
+        rendered.end(old)
         if old is None:
             raise typer.Exit(130)
         if then_run:

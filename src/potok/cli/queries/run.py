@@ -83,7 +83,7 @@ def run(
 
     display, services = display_of(as_json=as_json), AppServices(found)
     address = None if serve is None else Address.of(serve)
-    first = services.begin if start_at is None else _start_of(start_at)
+    first = services.start_at if start_at is None else _start_of(start_at)
     broker, state = broker_given(context, broker) or services.broker, state or services.state
     settings = settings_of(context, broker, shards=shards, state=state, kafka=services.kafka)
     with opened_log(context, broker, create=True, state=state, kafka=services.kafka) as log, ExitStack() as serving:

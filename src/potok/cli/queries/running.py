@@ -130,8 +130,8 @@ def summary(before: Standing, after: Standing) -> dict[str, Any]:
     """Return the difference between two snapshots of a query."""
     old, new = before.progress, after.progress
     assert new is not None
-    letters: Mapping[str, int] = old.dead_letters_by_reason if old else {}
-    by_reason = {reason: count - letters.get(reason, 0) for reason, count in new.dead_letters_by_reason.items()}
+    dead_letters: Mapping[str, int] = old.dead_letters_by_reason if old else {}
+    by_reason = {reason: count - dead_letters.get(reason, 0) for reason, count in new.dead_letters_by_reason.items()}
     return {
         "query": new.query,
         "state": new.state,

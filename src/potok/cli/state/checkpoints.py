@@ -25,15 +25,15 @@ def list_checkpoints(context: typer.Context, broker: Broker = None, as_json: Jso
 
     with opened_log(context, broker) as log:
         found = [read_checkpoint(log, name) for name in known_queries(log)]
-        shown = [summary(log, checkpoint) for checkpoint in found]
+        rendered = [summary(log, checkpoint) for checkpoint in found]
     if as_json:
-        for row in shown:
+        for row in rendered:
             print_json(row)
-    elif not shown:
+    elif not rendered:
         note("no query has run here yet: potok run shop.py")
     else:
         columns = ("query", "state", "start", "batch", "committed (UTC)", "pending", "lag", "state size")
-        print_table(columns, map(_row, shown))
+        print_table(columns, map(_row, rendered))
 
 
 @app.command()
@@ -155,8 +155,8 @@ def _watermarks(checkpoint: Checkpoint) -> list[dict[str, Any]]:
 
 def _watermark_row(row: dict[str, Any]) -> tuple[str, str, str]:
     due = row["next_end_ms"] if row["next_end_ms"] is not None else row["next_alarm_ms"]
-    shown = ["" if at is None else _instant(at) for at in (row["watermark_ms"], due)]
-    return row["step"], shown[0], shown[1]
+    rendered = ["" if at is None else _instant(at) for at in (row["watermark_ms"], due)]
+    return row["step"], rendered[0], rendered[1]
 
 
 def _instant(at_ms: int) -> str:

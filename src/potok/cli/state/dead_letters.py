@@ -166,12 +166,12 @@ def purge(
         _check(box, positions)
         done = box.purge(wanted, replayed=everything, dry_run=True)
         if not dry_run:
-            question = f'purge {counted(done.letters, "dead letter")} of query "{box.query}"?'
-            if done.letters and not yes and not typer.confirm(question, err=True):
+            question = f'purge {counted(done.dead_letters, "dead letter")} of query "{box.query}"?'
+            if done.dead_letters and not yes and not typer.confirm(question, err=True):
                 raise typer.Exit(1)
             done = box.purge(wanted, replayed=everything)
     if as_json:
-        counts = {"letters": done.letters, "removed": done.removed}
+        counts = {"dead_letters": done.dead_letters, "removed": done.removed}
         print_json({"query": box.query, "done": not dry_run, **counts})
     else:
         display.print_purge(box.query, done, done=not dry_run)
@@ -220,7 +220,7 @@ def _check(box: DeadLetters, positions: list[str] | None) -> None:
 def _found(box: DeadLetters, position: str) -> DeadLetter:
     from potok.dead_letters.selection import Selection
 
-    found = list(box.letters(Selection(positions=frozenset({_parse_position(position)})), replayed=True))
+    found = list(box.read(Selection(positions=frozenset({_parse_position(position)})), replayed=True))
     if not found:
         hint = "potok dead-letters list shows them"
         raise NoSuchDeadLetter(f'query "{box.query}" has no dead letter at {position}', hint=hint)
@@ -235,5 +235,5 @@ def _found(box: DeadLetters, position: str) -> DeadLetter:
 def _parse_position(position: str) -> AnyPosition:
     partition, colon, offset = position.rpartition(":")
     if not offset.isdigit() or (colon and not partition.isdigit()):
-        raise typer.BadParameter(f'"{position}" is not OFFSET or PARTITION:OFFSET', param_hint="letter")
+        raise typer.BadParameter(f'"{position}" is not OFFSET or PARTITION:OFFSET', param_hint="position")
     return (int(partition) if colon else None), int(offset)

@@ -41,7 +41,7 @@ def show(context: typer.Context, query: QueryName = None, broker: Broker = None,
     if rows:
         print_table(("shard", "table", "cells"), rows)
     size = show_bytes(sum(shard["bytes"] for shard in found["shards"]))
-    where = f"batch {found['batch']}, at {found['place']}"
+    where = f"batch {found['batch']}, at {found['location']}"
     note(f'query "{found["query"]}": {counted(len(found["shards"]), "shard")}, {size}, {where}')
 
 
@@ -66,7 +66,7 @@ def _status_of(log: Log, query: str) -> dict[str, Any]:
 
     return {
         "query": query,
-        "place": str(state.where),
+        "location": str(state.where),
         "cells": state.name,
         "start": entry.epoch,
         "batch": entry.batch,

@@ -228,10 +228,10 @@ def _plain(value: Any) -> Any:
 def show_instant(ms: int) -> str:
     """Render a timestamp; one that is out of range as a number."""
     try:
-        shown = datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
+        rendered = datetime.fromtimestamp(ms / 1000, UTC).isoformat(" ", "milliseconds").removesuffix("+00:00")
     except (ValueError, OverflowError, OSError):
         return str(ms)
-    return shown.removesuffix(".000")
+    return rendered.removesuffix(".000")
 
 
 def _tables_of(log: Log, query: str) -> Iterator[dict[str, Any]]:

@@ -22,8 +22,8 @@ def double_text(value: float) -> str:
     if value in (float("inf"), float("-inf")):
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0 or _PLAIN_FROM <= abs(value) < _PLAIN_BELOW:
-        shown = repr(value)
-        return format(Decimal(shown), "f") if "e" in shown else shown
+        rendered = repr(value)
+        return format(Decimal(rendered), "f") if "e" in rendered else rendered
     two_digits = f"{value:.1e}"
     sign, digits, exponent = Decimal(two_digits if float(two_digits) == value else repr(value)).as_tuple()
     kept = "".join(map(str, digits)).rstrip("0")

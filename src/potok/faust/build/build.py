@@ -12,7 +12,7 @@ from potok.dsl.serdes import field_function
 from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.faust.agent import Agent
-from potok.faust.begin import Begin
+from potok.faust.agent_start import StartAgent
 from potok.faust.build.plans import Plan, keep_together, once, plan_of
 from potok.faust.messaging.channel import Channel
 from potok.faust.messaging.replies import replies_topic, reply_failure
@@ -145,11 +145,11 @@ class Build:
 
     def _agent(self, plan: Plan, sources: list[Node]) -> AgentPart:
         agent, inputs = plan.agent, list[tuple[int, Any]]()
-        begin = Begin(self._app.id, agent.fun, agent.sinks)
+        start = StartAgent(self._app.id, agent.fun, agent.sinks)
         if isinstance(agent.topic, Channel):
             taken = agent.topic.name
             return AgentPart(
-                agent.name, begin, (), agent.on_error, agent.timeout_s, taken, concurrency=agent.concurrency
+                agent.name, start, (), agent.on_error, agent.timeout_s, taken, concurrency=agent.concurrency
             )
         taken_topics = [(topic, name) for topic in (plan.source, *plan.other_topics) for name in topic.names]
         for topic, name in taken_topics:
@@ -161,7 +161,7 @@ class Build:
             inputs.append((sources.index(node), topic.revive()))
         return AgentPart(
             agent.name,
-            begin,
+            start,
             tuple(inputs),
             agent.on_error,
             agent.timeout_s,

@@ -190,7 +190,7 @@ def _reset(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001
     from potok.runtime.operations.reset_offsets import forget
 
     forget(app.log(), app.id)
-    where = "from the first record" if app.begin == "earliest" else "from their end on"
+    where = "from the first record" if app.start_at == "earliest" else "from their end on"
     print(f'app "{app.id}" was reset: its tables are empty, and it reads its topics {where}')
 
 

@@ -66,7 +66,7 @@ def started(app: App, *, until_end: bool) -> Any:
     warn_of_lost_changes(app)
     given: dict[str, Any] = {"broker": app.broker, "state": app.state, "kafka": app.kafka}
     try:
-        return start(app, until_end=until_end, start=app.begin, **given)
+        return start(app, until_end=until_end, start=app.start_at, **given)
     except QueryAlreadyRuns as error:
         raise QueryAlreadyRuns(error.query, error.holder, OTHER_NAME) from error
 

@@ -47,7 +47,7 @@ class Service:
         self._parts: list[Service] = []
 
     def __init_subclass__(cls, **_: Any) -> None:
-        found = {name: value.begin for name, value in vars(cls).items() if isinstance(value, _Background)}
+        found = {name: value.start for name, value in vars(cls).items() if isinstance(value, _Background)}
         cls._background = {**cls._background, **found}
 
     @staticmethod
@@ -165,8 +165,8 @@ class Service:
 class _Background:
     """A method that runs in the background, and can be called like any other."""
 
-    def __init__(self, method: Method, begin: Callable[[Service], Awaitable[None]]) -> None:
-        self._method, self.begin = method, begin
+    def __init__(self, method: Method, start: Callable[[Service], Awaitable[None]]) -> None:
+        self._method, self.start = method, start
 
     def __get__(self, instance: Service | None, owner: type) -> Any:
         return self if instance is None else self._method.__get__(instance, owner)

@@ -64,7 +64,7 @@ class WithConf:
         return Conf(self)
 
     @property
-    def begin(self) -> Literal["earliest", "latest"]:
+    def start_at(self) -> Literal["earliest", "latest"]:
         """Return where a new app starts to read: at the first records of its topics, unless
         `consumer_auto_offset_reset` says otherwise.
         """

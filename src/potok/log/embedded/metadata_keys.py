@@ -15,7 +15,7 @@ _LONGEST = 500
 def key(name: str) -> bytes:
     encoded = name.encode()
     if not 0 < len(encoded) <= _LONGEST:
-        raise InvalidName("mark", name, f"use 1 to {_LONGEST} bytes")
+        raise InvalidName("metadata key", name, f"use 1 to {_LONGEST} bytes")
     return b"m" + encoded
 
 

@@ -26,7 +26,7 @@ _logger.addHandler(logging.NullHandler())
 
 V = TypeVar("V")
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 _SILENT_FOR_S = 1.0
 """How long a response may take: brokers restart, and leaders change."""
 
@@ -178,9 +178,9 @@ class Clients:
                 self._answered, self._trouble = True, None
                 return found
 
-    def patiently(self, question: Callable[[], V]) -> V:
+    def retrying(self, question: Callable[[], V]) -> V:
         """Repeat a request that may be repeated, while the brokers elect a leader."""
-        limit_ms = round(self._patience_s() * 1000)
+        limit_ms = round(self._timeout_s() * 1000)
         retry = Retry(limit_ms, most_s=_SLICE_S)
         while True:
             try:
@@ -233,16 +233,16 @@ class Clients:
         trouble = self._trouble
         if trouble is not None and trouble.code() in _DENIED and not self._answered:
             raise self.translated(trouble)
-        hopeless = trouble is not None and not self._answered and seconds > self.options.first_patience_s
-        if hopeless or seconds > self._patience_s():
+        hopeless = trouble is not None and not self._answered and seconds > self.options.first_timeout_s
+        if hopeless or seconds > self._timeout_s():
             self._silent_at = time.monotonic()
             why = self.options.hide(trouble.str()) if trouble is not None else "no answer"
             raise KafkaUnreachable(self.options.bootstrap, why)
 
-    def _patience_s(self) -> float:
+    def _timeout_s(self) -> float:
         """Return how long to wait. A short call that follows a failed one does not wait as long again."""
         if not is_brief():
-            return PATIENCE_S
+            return TIMEOUT_S
         return 0.0 if time.monotonic() < self._silent_at + _SILENT_FOR_S else BRIEFLY_MS / 1000
 
     def _hear(self, error: KafkaError) -> None:

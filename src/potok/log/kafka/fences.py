@@ -14,7 +14,7 @@ from confluent_kafka import IsolationLevel, TopicPartition
 from potok.log.broker import PublishedBatch, TopicConfig
 from potok.log.kafka.admin.offsets import LATEST, Positions
 from potok.log.kafka.admin.topics import Topics
-from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.clients import TIMEOUT_S, Clients
 from potok.log.kafka.errors import KafkaUnreachable, PublishedOtherwise
 from potok.log.kafka.read import Readers
 from potok.log.maintenance import COMPACT
@@ -103,7 +103,7 @@ class Fences:
         future = self._clients.admin().list_offsets(
             {topic_partition: LATEST()},
             isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=PATIENCE_S,
+            request_timeout=TIMEOUT_S,
         )[topic_partition]
         written: int = self._clients.answer(future, TOPIC).offset
         deadline = time.monotonic() + _OTHERS_S

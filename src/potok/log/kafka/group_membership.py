@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, 
 
 from potok.log.consumer_groups import GroupDescription, GroupMember, Membership, PartitionId, PartitionListener
 from potok.log.errors import InvalidName, PartitionsMovedError
-from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.clients import TIMEOUT_S, Clients
 from potok.log.kafka.errors import KafkaNotReady, KafkaRefused
 from potok.retry_policy import Retry
 
@@ -175,7 +175,7 @@ class KafkaMembership(Membership):
 
 
 def list_groups(clients: Clients) -> list[str]:
-    found = clients.patiently(lambda: clients.answer(clients.admin().list_consumer_groups(request_timeout=PATIENCE_S)))
+    found = clients.retrying(lambda: clients.answer(clients.admin().list_consumer_groups(request_timeout=TIMEOUT_S)))
     for error in found.errors:
         raise clients.translated(error.args[0])
     return sorted(group.group_id for group in found.valid)
@@ -185,8 +185,8 @@ def describe_group(clients: Clients, group: str) -> GroupDescription:
     if not group:
         raise InvalidName("group", group, "use at least one letter")
     try:
-        found = clients.patiently(lambda: _members(clients, group))
-        return GroupDescription(group, found, clients.patiently(lambda: _committed(clients, group)))
+        found = clients.retrying(lambda: _members(clients, group))
+        return GroupDescription(group, found, clients.retrying(lambda: _committed(clients, group)))
     except KafkaRefused as error:
         if "GROUP_ID_NOT_FOUND" not in error.message:
             raise
@@ -194,7 +194,7 @@ def describe_group(clients: Clients, group: str) -> GroupDescription:
 
 
 def _members(clients: Clients, group: str) -> tuple[GroupMember, ...]:
-    future = clients.admin().describe_consumer_groups([group], request_timeout=PATIENCE_S)[group]
+    future = clients.admin().describe_consumer_groups([group], request_timeout=TIMEOUT_S)[group]
     members = []
     for member in sorted(clients.answer(future).members, key=lambda found: found.member_id):
         assigned = member.assignment.topic_partitions if member.assignment is not None else []
@@ -210,7 +210,7 @@ def _members(clients: Clients, group: str) -> tuple[GroupMember, ...]:
 
 def _committed(clients: Clients, group: str) -> dict[str, dict[int, int]]:
     request = [ConsumerGroupTopicPartitions(group)]
-    future = clients.admin().list_consumer_group_offsets(request, request_timeout=PATIENCE_S)[group]
+    future = clients.admin().list_consumer_group_offsets(request, request_timeout=TIMEOUT_S)[group]
     committed: dict[str, dict[int, int]] = {}
     for topic_partition in clients.answer(future).topic_partitions:
         if topic_partition.offset >= 0:

@@ -36,7 +36,7 @@ from potok.log.errors import BrokerClosed, MetadataConflict, OffsetOutOfRange
 from potok.log.failpoint import failpoint
 from potok.log.kafka.admin.count import count_records
 from potok.log.kafka.admin.topics import beginning, delete_before
-from potok.log.kafka.clients import PATIENCE_S
+from potok.log.kafka.clients import TIMEOUT_S
 from potok.log.kafka.connections import Connections
 from potok.log.kafka.errors import OptionError
 from potok.log.kafka.group_membership import KafkaMembership, describe_group, list_groups
@@ -85,7 +85,7 @@ class KafkaBroker(Broker):
         """Open the broker of a URL; options that the URL does not set are taken from the settings."""
         settings = settings or Settings.load()
         options = KafkaOptions.of_url(url, settings.kafka, settings.state)
-        options = replace(options, first_patience_s=settings.connect_timeout_ms / 1000)
+        options = replace(options, first_timeout_s=settings.connect_timeout_ms / 1000)
         return cls.shared(options, options.home_path) if shared else cls(options, options.home_path)
 
     @classmethod
@@ -363,4 +363,4 @@ def _opened_again(options: KafkaOptions, directory: Path) -> KafkaBroker:
 
     The sender was connected: if there is no response here, the cluster is temporarily unavailable.
     """
-    return KafkaBroker.shared(replace(options, first_patience_s=PATIENCE_S), directory)
+    return KafkaBroker.shared(replace(options, first_timeout_s=TIMEOUT_S), directory)

@@ -20,7 +20,7 @@ DEFAULT_PORT = 9092
 HOME = "home"
 """The only URL parameter of Potok itself: the directory or server for ledgers and state."""
 
-FIRST_PATIENCE_S = 2.0
+FIRST_TIMEOUT_S = 2.0
 
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -35,7 +35,7 @@ class KafkaOptions:
     servers: tuple[str, ...]
     values: Mapping[str, str] = field(default_factory=dict)
     home: str = "data"
-    first_patience_s: float = field(default=FIRST_PATIENCE_S, compare=False)
+    first_timeout_s: float = field(default=FIRST_TIMEOUT_S, compare=False)
     """How long to wait for the first response if nothing listens: the address is wrong, or no server is running."""
 
     @classmethod

@@ -16,7 +16,7 @@ from potok.log.broker import READ_SCHEMA
 from potok.log.errors import OffsetOutOfRange, TopicNotFound
 from potok.log.kafka.admin.offsets import Positions
 from potok.log.kafka.admin.topics import KnownTopic
-from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.clients import TIMEOUT_S, Clients
 from potok.log.kafka.errors import KafkaUnreachable
 
 BATCH_RECORDS = 65_536
@@ -124,7 +124,7 @@ class Reader:
 
     def _pieces(self, topic: str, partition: int, start: int, end: int) -> Iterator[list[Message]]:
         position = start
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while position < end:
             # A request for many records waits for all of them: so fetch those at hand first, then a single one.
             wanted = min(_PIECE, end - position)
@@ -143,7 +143,7 @@ class Reader:
                 if position > end:
                     records = [record for record in records if _offset(record) < end]
             if messages:
-                deadline = time.monotonic() + PATIENCE_S
+                deadline = time.monotonic() + TIMEOUT_S
             elif time.monotonic() > deadline:
                 raise KafkaUnreachable(self._clients.options.bootstrap, f'no records of "{topic}" came')
             yield records

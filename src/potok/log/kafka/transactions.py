@@ -12,7 +12,7 @@ from potok.log.broker import PublishedBatch
 from potok.log.failpoint import failpoint
 from potok.log.kafka.admin.offsets import Positions
 from potok.log.kafka.append import Delivery, send
-from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.clients import TIMEOUT_S, Clients
 from potok.log.kafka.errors import QueryFenced
 from potok.log.kafka.fences import PARTITION, TOPIC, Fence, Fences, fence_of, is_published
 from potok.log.kafka.producer_records import Outgoing, outgoing
@@ -102,7 +102,7 @@ class Transactor:
             self._about = delivery.failed_topic
             raise KafkaException(delivery.error)
         failpoint("log.publish.written")
-        _patiently(lambda: producer.commit_transaction(PATIENCE_S))
+        _retrying(lambda: producer.commit_transaction(TIMEOUT_S))
         self._fence = wanted
         self._positions.wait_until_visible(
             {topic_partition: max(offsets) for topic_partition, offsets in delivery.offsets.items()}
@@ -133,7 +133,7 @@ class Transactor:
                 transactional_id=self._name,
                 transaction_timeout_ms=TIMEOUT_MS,
             )
-            _patiently(lambda: producer.init_transactions(PATIENCE_S))
+            _retrying(lambda: producer.init_transactions(TIMEOUT_S))
             if self._query:
                 self._fences.prepare()
                 self._fence = self._fences.read(self._query)
@@ -153,7 +153,7 @@ class Transactor:
             return known
         try:
             if self._producer is not None:
-                self._producer.abort_transaction(PATIENCE_S)
+                self._producer.abort_transaction(TIMEOUT_S)
         except KafkaException as reported:
             original: KafkaError = reported.args[0]
             if original.fatal() or known is None:
@@ -174,7 +174,7 @@ class Transactor:
         try:
             if error.fatal() or self._producer is None:
                 raise KafkaException(error)
-            self._producer.abort_transaction(PATIENCE_S)
+            self._producer.abort_transaction(TIMEOUT_S)
         except KafkaException:
             # The next producer ends open transactions of this one, and the fence has the outcome.
             self._producer = None
@@ -182,9 +182,9 @@ class Transactor:
             raise self._clients.translated(error, self._about)
 
 
-def _patiently(step: Callable[[], None]) -> None:
+def _retrying(step: Callable[[], None]) -> None:
     """Repeat a step that can simply be repeated: the client resumes."""
-    retry = Retry(round(2000 * PATIENCE_S))
+    retry = Retry(round(2000 * TIMEOUT_S))
     while True:
         try:
             return step()

@@ -232,7 +232,7 @@ def changed_rows(table: OpenTable, changes: list[Change]) -> Chunk:
     ordered = sorted(changes, key=lambda item: item[0].key)
     times = np.array([entry.time for entry, _ in ordered], np.int64)
     return change(
-        [_shown_key(table, entry.key) for entry, _ in ordered],
+        [_render_key(table, entry.key) for entry, _ in ordered],
         [None if data is None else decode_row(data)[1] for _, data in ordered],
         [None if entry.data is None else decode_row(entry.data)[1] for entry, _ in ordered],
         times,
@@ -240,7 +240,7 @@ def changed_rows(table: OpenTable, changes: list[Change]) -> Chunk:
     )
 
 
-def _shown_key(table: OpenTable, cell: bytes) -> Any:
+def _render_key(table: OpenTable, cell: bytes) -> Any:
     if isinstance(table, OpenWindows):
         key, start, end = table.bounds_of(cell)
         return {"key": key, "start": start, "end": end}

@@ -100,9 +100,9 @@ class Batch:
         try:
             await self._records()
             await self._rest()
-            await self.closing.run(self.running, self._tables.values(), self._channels, self._patience())
+            await self.closing.run(self.running, self._tables.values(), self._channels, self._timeout())
             await self._rest()
-            await finish_tasks(self.running, self._patience())
+            await finish_tasks(self.running, self._timeout())
             for agent in self.driven:
                 self.closing.take_over(agent.errors)
             self._report_failures()
@@ -124,7 +124,7 @@ class Batch:
         if len(sent) > before:
             sent.sort(key=lambda item: (item[1] == NO_RECORD, item[1]))
 
-    def _patience(self) -> float | None:
+    def _timeout(self) -> float | None:
         """Return the timeout for work without a record: the longest of any agent."""
         given = [agent.part.timeout_s for agent in self.driven]
         return None if None in given else max((each for each in given if each is not None), default=None)
@@ -146,7 +146,7 @@ class Batch:
     async def _records(self) -> None:
         inputs = {port: PrefetchInput(taker.records.chunk, taker.records.keys) for port, taker in self._takers.items()}
         ahead = Prefetch(self.running.app, self._tables.values(), inputs)
-        ahead.begin()
+        ahead.start()
         for run in self.locations.runs(ENOUGH):
             if run.number == ENOUGH:
                 ahead.learn(self.locations)
@@ -223,10 +223,10 @@ class Batch:
 
 _logger = logging.getLogger("potok.faust")
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 """How long to wait for them if agents have no timeout."""
 
-SHORT_PATIENCE_S = 1.0
+SHORT_TIMEOUT_S = 1.0
 """How long to wait for those that have not ended in time before."""
 
 REPORT_EVERY_S = 60.0
@@ -252,20 +252,20 @@ class _NoRecord:
         raise LeftBehind
 
 
-async def finish_tasks(running: Running, patience_s: float | None) -> None:
+async def finish_tasks(running: Running, timeout_s: float | None) -> None:
     """Wait for all tasks of this event loop, up to the timeout of agents, then cancel those that are not done."""
     if not _left():
         return
     running.stand_in = _NoRecord()
-    await _wait(PATIENCE_S if patience_s is None else patience_s, slow=False)
-    await _wait(SHORT_PATIENCE_S, slow=True)
+    await _wait(TIMEOUT_S if timeout_s is None else timeout_s, slow=False)
+    await _wait(SHORT_TIMEOUT_S, slow=True)
     running.stand_in = None
 
 
-async def _wait(patience_s: float, *, slow: bool) -> None:
+async def _wait(timeout_s: float, *, slow: bool) -> None:
     """Wait for tasks that ended in time before, or for the others."""
     loop = asyncio.get_running_loop()
-    until = loop.time() + patience_s
+    until = loop.time() + timeout_s
     while left := {task for task in _left() if (_name(task) in _slow) == slow}:
         done, waiting = await asyncio.wait(left, timeout=max(0.0, until - loop.time()))
         _report_failures(done)

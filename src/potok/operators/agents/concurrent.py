@@ -114,7 +114,7 @@ class ConcurrentTurns(Turns):
             async with asyncio.timeout(instance.part.timeout_s) as limit:
                 if instance.coroutine is None:
                     instance.inlet = Inlet()
-                    instance.coroutine = instance.part.begin(instance.inlet)
+                    instance.coroutine = instance.part.start(instance.inlet)
                     if await self._go(instance, None, transaction, limit):
                         raise RuntimeError(f'agent "{instance.part.name}" ended without asking for a record')
                 if await self._go(instance, transaction.item, transaction, limit):

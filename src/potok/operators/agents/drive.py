@@ -77,10 +77,10 @@ class Driven:
     def __post_init__(self) -> None:
         self.name = self.part.name
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         """Start the function of the agent, and run until it asks for a record."""
         self.inlet = Inlet()
-        self.coroutine = self.part.begin(self.inlet)
+        self.coroutine = self.part.start(self.inlet)
         try:
             waits_for = self.coroutine.send(None)
         except StopIteration as ended:
@@ -142,7 +142,7 @@ class Turns:
             agent.hand.append(number)
         try:
             if agent.send is None:
-                await agent.begin()
+                await agent.start()
                 agent.hoisted = [entry for entry, *_ in self._running.undo if type(entry.value) not in SETTLED]
             self.remember_for(agent)
             assert agent.send is not None

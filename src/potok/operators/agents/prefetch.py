@@ -32,7 +32,7 @@ class Prefetch:
     def __init__(self, app: str, tables: Iterable[OpenTable], inputs: dict[int, PrefetchInput]) -> None:
         self._app, self._tables, self._inputs = app, list(tables), inputs
 
-    def begin(self) -> None:
+    def start(self) -> None:
         for table in self._tables:
             known = [number for number in self._inputs if (self._app, table.name, number) in _learnt]
             for number in known:

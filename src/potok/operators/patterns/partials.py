@@ -23,13 +23,13 @@ class PartialCells(CellCodec):
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
-        self.value = lambda data: self._shown(Runs.load(data))
+        self.value = lambda data: self._render(Runs.load(data))
 
     def decode(self, cells: Sequence[bytes]) -> tuple[list[int], list[Any]]:
         loaded = list(map(Runs.load, cells))
-        return [max(map(_changed_at, runs.runs), default=0) for runs in loaded], list(map(self._shown, loaded))
+        return [max(map(_changed_at, runs.runs), default=0) for runs in loaded], list(map(self._render, loaded))
 
-    def _shown(self, runs: Runs) -> list[dict[str, Any]] | None:
+    def _render(self, runs: Runs) -> list[dict[str, Any]] | None:
         found = [
             {"began_at": run.start.time, "ways": len(run.threads), "taken": self._taken(run.threads[0][1])}
             for run in runs.runs

@@ -45,8 +45,8 @@ def check_independent(step: str, rows: Rows, whole: Mapped, call: Callable[[Rows
         found = _by_row(call(part))
         for row in part.tolist():
             if not _equal(expected.get(row), found.get(row)):
-                shown = _shown(expected.get(row)), _shown(found.get(row))
-                raise NotRowIndependentError(step, _where(chunk, row), way, *shown)
+                rendered = _render(expected.get(row)), _render(found.get(row))
+                raise NotRowIndependentError(step, _where(chunk, row), way, *rendered)
 
 
 def _by_row(mapped: Mapped) -> dict[int, Any]:
@@ -73,7 +73,7 @@ def _equal(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def _shown(results: Any) -> str:
+def _render(results: Any) -> str:
     if results is None:
         return "nothing"
     return results if isinstance(results, str) else ", ".join(repr(result)[:200] for result in results)

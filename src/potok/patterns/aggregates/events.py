@@ -46,7 +46,7 @@ class Event(NamedTuple):
     whole: bytes = b""
     revealed: Any = None
 
-    def shown(self) -> dict[str, Any]:
+    def rendered(self) -> dict[str, Any]:
         """Return the event as results list it, for `Result.to_bytes`."""
         return {
             "id": self.id,
@@ -170,12 +170,12 @@ class EventReader:
         data = decrypted([(0, envelope)], keys, errors).get(0, data_object(envelope))
         if errors:
             raise BadEnvelope(errors[0])
-        shown = _current(envelope, events[0].type, data) if events else []
-        if len(shown) != len(events):
+        rendered = _current(envelope, events[0].type, data) if events else []
+        if len(rendered) != len(events):
             return events
         return [
             event._replace(revealed=_read(self._codecs[event.type.name], one, event.type.name))
-            for event, one in zip(events, shown, strict=True)
+            for event, one in zip(events, rendered, strict=True)
         ]
 
     def stored(self, name: str, data: bytes, at: int) -> Event:

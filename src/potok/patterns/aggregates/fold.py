@@ -75,8 +75,8 @@ def check_fold(cls: Any, at: Location | None) -> None:
     for name, arguments in (("apply", 2), ("get_state", 1)):
         method = getattr(cls, name, None)
         if not callable(method) or len(inspect.signature(method).parameters) != arguments:
-            shown = f"{name}(self{', event' if arguments == 2 else ''})"
-            raise TopologyError(f"{cls.__name__} has no method {shown}", hint=hint, at=at)
+            rendered = f"{name}(self{', event' if arguments == 2 else ''})"
+            raise TopologyError(f"{cls.__name__} has no method {rendered}", hint=hint, at=at)
     try:
         instance = cls()
     except TypeError as error:

@@ -101,8 +101,8 @@ class Machine:
         except Exception as error:  # noqa: BLE001 - the user's methods may raise anything
             text = f"{spelled(error, longest=_LONGEST)}{_place_of(error)}"
             return self._refused(given, before, name, "failed", text, type(error).__name__)
-        shown = [event.shown() for event in events]
-        result = Result(given.id, name, given.aggregate_id, "accepted", after.version, shown, at=given.at)
+        rendered = [event.rendered() for event in events]
+        result = Result(given.id, name, given.aggregate_id, "accepted", after.version, rendered, at=given.at)
         return Decision(result, after, events)
 
     def _read(self, given: Given) -> tuple[str, Any, str | int]:

@@ -98,8 +98,8 @@ class AggregateProcessor(Processor):
     ) -> None:
         named = headers.get(COMMAND_ID)
         given_id = None if named is None else named.decode("utf-8", "replace")
-        place = f"{position.topic}-{position.partition}-{position.offset}"
-        command_id = given_id or place
+        position_name = f"{position.topic}-{position.partition}-{position.offset}"
+        command_id = given_id or position_name
         seen = None if given_id is None else self._seen(given_id, ctx.timestamp)
         if seen is not None:
             self._answer(seen.encode(), command_id, headers, ctx, repeated=True)
@@ -110,7 +110,7 @@ class AggregateProcessor(Processor):
         decision = self._machine.decide(
             Given(command_id, value, expected, key, ctx.timestamp),
             before,
-            lambda number: event_id(self.query, sink, place, number),
+            lambda number: event_id(self.query, sink, position_name, number),
         )
         correlation = headers.get(CORRELATION_ID, command_id.encode()).decode("utf-8", "replace")
         for event in decision.events:
@@ -170,7 +170,7 @@ class AggregateProcessor(Processor):
         return MISSING if row is None else Versioned(row["version"], row["state"])
 
     def _confirmed(self) -> Versioned:
-        """Return the aggregate; what a shadow left open has its place once commands are decided again."""
+        """Return the aggregate; what a shadow left open has its position_name once commands are decided again."""
         memory = self._stores[MEMORY].get()
         if memory is not None and _OPEN in memory:
             del memory[_OPEN], memory[_KNOWN]
@@ -215,7 +215,7 @@ class AggregateProcessor(Processor):
         if earlier is not None and orjson.loads(earlier)["version"] >= record.sequence:
             return
         name = headers.get(COMMAND, b"").decode("utf-8", "replace")
-        events += [event.shown() for event in record.events]
+        events += [event.rendered() for event in record.events]
         result = Result(command_id, name, key, "accepted", record.sequence, events, at=record.at)
         self._remember(command_id, result.to_bytes().decode(), now)
 

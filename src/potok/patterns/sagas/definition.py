@@ -71,7 +71,7 @@ class Definition:
             return f"by {self.by}, version {self.version}: handlers of {', '.join(self.handlers.events)}"
         groups: dict[int, list[str]] = {}
         for step in self.steps:
-            groups.setdefault(step.group, []).append(_shown(step))
+            groups.setdefault(step.group, []).append(_render(step))
         kind = "choreography " if self.watches else ""
         return f"{kind}by {self.by}, version {self.version}: {', '.join(' and '.join(one) for one in groups.values())}"
 
@@ -85,7 +85,7 @@ class Definition:
         return f"{steps}; {roles}"
 
 
-def _shown(step: SagaStep) -> str:
+def _render(step: SagaStep) -> str:
     timeout = "" if step.timeout_ms is None else f"timeout {show_ms(step.timeout_ms)}"
     retry = f"{step.retry.times} retries" if step.retry.times else ""
     undo = f"undo {step.undo.type}" if step.undo is not None else ""

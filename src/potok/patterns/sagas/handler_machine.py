@@ -16,10 +16,10 @@ from potok.patterns.sagas.instance import (
     STUCK,
     Instance,
     Port,
-    begin,
     clear_timer,
     clear_timers,
     is_duplicate,
+    new_instance,
     note,
     set_timer,
 )
@@ -44,7 +44,7 @@ class HandlerMachine:
             if missing == "ignore" and known:
                 return None
             raise ValueError(f'"{event}" is for an instance that does not exist in saga "{self.definition.name}"')
-        instance = begin(self.definition.name, self.definition.version, key, {}, port)
+        instance = new_instance(self.definition.name, self.definition.version, key, {}, port)
         note(instance, port, "started")
         self._call(instance, port, self._handlers.events[event], data)
         return instance

@@ -51,7 +51,7 @@ class Port(Protocol):
     def revert(self, mark: int) -> None: ...
 
 
-def begin(saga: str, version: int, key: str, data: Mapping[str, Any], port: Port) -> Instance:
+def new_instance(saga: str, version: int, key: str, data: Mapping[str, Any], port: Port) -> Instance:
     """Return an instance that has just started."""
     return {
         "saga": saga,

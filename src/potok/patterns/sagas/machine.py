@@ -17,10 +17,10 @@ from potok.patterns.sagas.instance import (
     Instance,
     Port,
     add_data,
-    begin,
     clear_timer,
     clear_timers,
     is_duplicate,
+    new_instance,
     note,
     set_timer,
 )
@@ -50,7 +50,7 @@ class SagaMachine:
             if missing == "ignore" and role:
                 return None
             raise ValueError(f'"{event}" is for an instance that does not exist in saga "{self.definition.name}"')
-        instance = begin(self.definition.name, self.definition.version, key, data, port)
+        instance = new_instance(self.definition.name, self.definition.version, key, data, port)
         if role == "start":
             note(instance, port, "started")
             self._enter(instance, port, 0)

@@ -11,7 +11,7 @@ from potok.log.errors import MetadataConflict
 from potok.log.failpoint import failpoint
 from potok.log.partitioner import split
 
-_MARK = "personal/forgotten/"
+_PREFIX = "personal/forgotten/"
 
 
 def forget_subject(broker: Broker, keys: KeyStore, subject: str) -> list[str]:
@@ -30,18 +30,18 @@ def announce(broker: Broker, keys: KeyStore) -> list[Announcement]:
     """Append the events that are due, and return them."""
     found = keys.unannounced()
     for announcement in found:
-        mark = f"{_MARK}{announcement.topic}/{announcement.id.hex()}"
+        metadata_key = f"{_PREFIX}{announcement.topic}/{announcement.id.hex()}"
         if broker.has_topic(announcement.topic):
             parts = split(_batch(announcement), broker.partitions(announcement.topic))
             staged = [broker.stage(None, announcement.topic, partition, batch) for partition, batch in parts]
             try:
-                broker.publish(staged, {mark: b""}, {mark: None})
+                broker.publish(staged, {metadata_key: b""}, {metadata_key: None})
             except MetadataConflict:
                 # It is in the topic: the process died before it noted so in the key store.
                 pass
         failpoint("subject-announced")
         keys.announced(announcement)
-        broker.set_metadata({mark: None})
+        broker.set_metadata({metadata_key: None})
     return found
 
 

@@ -174,14 +174,14 @@ async def _pieces(follower: Follower[bytes], look_s: float | None) -> AsyncItera
 
 
 def _block(events: Sequence[Event]) -> bytes:
-    return b"".join(map(_shown, events))
+    return b"".join(map(_render, events))
 
 
 def _error_event(error: PotokError) -> bytes:
     return b"event: error\ndata: " + dump(problem_of(error)) + b"\n\n"
 
 
-def _shown(event: Event) -> bytes:
+def _render(event: Event) -> bytes:
     kind = f"event: {event.kind}\n".encode() if event.kind else b""
     return b"id: " + event.id.encode() + b"\n" + kind + b"data: " + event.data + b"\n\n"
 

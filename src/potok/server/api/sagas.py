@@ -43,8 +43,8 @@ async def instances(
         known = site.sagas.known()
         chosen = known if saga is None else [saga_named(known, saga)]
         pages = [SagaInstances(site.database.broker, one).listed(state, limit) for one in chosen]
-        shown = map(dump, merged(pages, limit))
-        listed = AnswerSize(site.limits.answer_bytes, answer_of(request.scope)).array(shown)
+        rendered = map(dump, merged(pages, limit))
+        listed = AnswerSize(site.limits.answer_bytes, answer_of(request.scope)).array(rendered)
         names = dump([{"name": one.name, "query": one.query, "by": one.by, "steps": one.summary} for one in known])
         return Response(b'{"sagas":' + names + b',"instances":' + listed + b"}", media_type="application/json")
 

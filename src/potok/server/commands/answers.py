@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from potok.patterns.aggregates.client import Found, Sent
-from potok.server.commands.ids import id_of, shown
+from potok.server.commands.ids import id_of, rendered
 from potok.server.ksql.json_rows import dump
 from potok.server.positions.headers import POSITION
 from potok.server.problems import PROBLEM
@@ -29,7 +29,7 @@ def sent_response(sent: Sent) -> Response:
     """Return the response for a command whose result is not there yet: 202 with its id."""
     location = f"/commands/{id_of(sent)}"
     headers = {"Location": location} | ({POSITION: str(sent.position)} if sent.position else {})
-    return Response(dump({**shown(sent), "status": "sent"}), 202, headers, media_type="application/json")
+    return Response(dump({**rendered(sent), "status": "sent"}), 202, headers, media_type="application/json")
 
 
 def result_response(sent: Sent, found: Found, *, is_status: bool = False) -> Response:
@@ -37,7 +37,7 @@ def result_response(sent: Sent, found: Found, *, is_status: bool = False) -> Res
     result = found.result
     status = 200 if is_status else STATUSES.get(result.status, 500)
     headers = {"ETag": f'"{result.version}"', POSITION: str(sent.position | found.position)}
-    body: dict[str, Any] = {**shown(sent), **asdict(result), "repeated": found.repeated}
+    body: dict[str, Any] = {**rendered(sent), **asdict(result), "repeated": found.repeated}
     if status == 200:
         return Response(dump(body), status, headers, media_type="application/json")
     words = re.sub("_", " ", result.status)

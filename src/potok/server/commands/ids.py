@@ -39,7 +39,7 @@ def unknown(text: str) -> NotThere:
     return NotThere(f'there is no command "{text:.100}"', hint="use the id of a response of POST /commands unchanged")
 
 
-def shown(sent: Sent) -> dict[str, Any]:
+def rendered(sent: Sent) -> dict[str, Any]:
     return {
         "id": id_of(sent),
         "command_id": sent.command_id,

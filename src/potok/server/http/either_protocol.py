@@ -38,7 +38,7 @@ class EitherProtocol(asyncio.Protocol):
         self._connections: set[Any] = server_state.connections
         self._loop = _loop or asyncio.get_event_loop()
         self._most, self._started = config.limit_concurrency, b""
-        self._patience: asyncio.TimerHandle | None = None
+        self._timeout: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -46,7 +46,7 @@ class EitherProtocol(asyncio.Protocol):
             self._transport.abort()
             return
         self._connections.add(self)
-        self._patience = self._loop.call_later(SILENT_S, self._transport.close)
+        self._timeout = self._loop.call_later(SILENT_S, self._transport.close)
 
     def data_received(self, data: bytes) -> None:
         self._started += data
@@ -67,6 +67,6 @@ class EitherProtocol(asyncio.Protocol):
         self._transport.close()
 
     def _leave(self) -> None:
-        if self._patience is not None:
-            self._patience.cancel()
+        if self._timeout is not None:
+            self._timeout.cancel()
         self._connections.discard(self)

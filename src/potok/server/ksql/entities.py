@@ -38,7 +38,7 @@ def entity_of(parsed: ast.Parsed, result: Result, database: Database, session: S
     assert isinstance(result, Rows)
     match statement:
         case ast.Show():
-            return {**_shown(statement, result, database, session), **about}
+            return {**_render(statement, result, database, session), **about}
         case ast.Describe():
             return {**_described(statement, result, database), **about}
         case ast.Explain():
@@ -67,7 +67,7 @@ def _done(statement: ast.Statement, done: Done, database: Database) -> Entity:
     }
 
 
-def _shown(statement: ast.Show, result: Rows, database: Database, session: SqlSession) -> Entity:
+def _render(statement: ast.Show, result: Rows, database: Database, session: SqlSession) -> Entity:
     catalog = database.catalog
     match statement.what:
         case "STREAMS" | "TABLES" as what:

@@ -89,7 +89,7 @@ class _Inserts:
         headers = [(b"content-type", media_type.encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         async for acks in self._acks():
-            await send({"type": "http.response.body", "body": self._shown(acks), "more_body": True})
+            await send({"type": "http.response.body", "body": self._render(acks), "more_body": True})
         end = b"" if not self._as_array else b"]" if self._written else b"[]"
         await send({"type": "http.response.body", "body": end})
 
@@ -120,7 +120,7 @@ class _Inserts:
             acks[number] = _refused(first + number, BAD_STATEMENT, message)
         return acks
 
-    def _shown(self, acks: Sequence[Ack]) -> bytes:
+    def _render(self, acks: Sequence[Ack]) -> bytes:
         if not self._as_array:
             return b"".join(dump(ack) + b"\n" for ack in acks)
         start = b"," if self._written else b"["

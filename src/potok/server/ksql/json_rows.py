@@ -132,8 +132,8 @@ def schema_text(columns: Sequence[ResultColumn], *, keys: bool = True) -> str:
 
 
 def _backticked(name: str) -> str:
-    shown = quoted(name)
-    return shown if shown.startswith("`") else f"`{shown}`"
+    rendered = quoted(name)
+    return rendered if rendered.startswith("`") else f"`{rendered}`"
 
 
 def schema_tree(type_: pa.DataType) -> dict[str, Any]:

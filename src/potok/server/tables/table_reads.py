@@ -338,5 +338,5 @@ def _as_text(part: Any) -> str:
 
 
 def _key_hint(source: Source) -> str:
-    shown = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in source.keys)
-    return f"its key is {shown}" + ("; write a JSON array" if len(source.keys) > 1 else "")
+    rendered = ", ".join(f"{quoted(column.name)} {type_name(column.type)}" for column in source.keys)
+    return f"its key is {rendered}" + ("; write a JSON array" if len(source.keys) > 1 else "")

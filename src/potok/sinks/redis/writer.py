@@ -39,7 +39,7 @@ SCRIPT_KEYS = 1_000
 SCRIPT_BYTES = 1 << 20
 """The most of one script, which blocks other clients of the server while it runs."""
 
-CONNECT_S, PATIENCE_S = 2.0, 30.0
+CONNECT_S, TIMEOUT_S = 2.0, 30.0
 
 PASSING = (
     redis.ConnectionError,
@@ -70,7 +70,7 @@ class RedisWriter(SinkWriter):
         self._client: Any = redis.Redis.from_url(
             str(clear_url(target.url)),
             socket_connect_timeout=CONNECT_S,
-            socket_timeout=PATIENCE_S,
+            socket_timeout=TIMEOUT_S,
             socket_keepalive=True,
             retry=None,
         )

@@ -240,10 +240,10 @@ class GroupScope:
 
     def column(self, name: ast.Name) -> Typed:
         if name.name.startswith(_GROUP) and not name.source:
-            shown, typed = self.grouping.keys[int(name.name.removeprefix(_GROUP))]
-            return ColumnRef(typed.type, f"group.{shown}", shown=quoted(shown))
+            rendered, typed = self.grouping.keys[int(name.name.removeprefix(_GROUP))]
+            return ColumnRef(typed.type, f"group.{rendered}", display=quoted(rendered))
         if name.name in WINDOW_BOUNDS and self.windowed:
-            return ColumnRef(BIGINT, f"window.{name.name}", shown=name.name)
+            return ColumnRef(BIGINT, f"window.{name.name}", display=name.name)
         field = resolve(self.rows, name)
         raise Refused(
             f"{quoted(field.name)} is neither grouped by nor aggregated",
@@ -254,7 +254,7 @@ class GroupScope:
     def call(self, call: ast.Call) -> Typed | None:
         for aggregate in self.grouping.aggregates:
             if aggregate.call == call:
-                return ColumnRef(aggregate.how.result, f"aggregate.{aggregate.name}", shown=show(call))
+                return ColumnRef(aggregate.how.result, f"aggregate.{aggregate.name}", display=show(call))
         return None
 
 

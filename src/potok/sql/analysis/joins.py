@@ -256,12 +256,12 @@ def check_windows(one: Side, other: Side, clause: ast.Join) -> None:
     windows = one.rows.window, other.rows.window
     if windows == (None, None):
         return
-    shown = " and ".join(_windowed(side) for side in (one, other))
+    rendered = " and ".join(_windowed(side) for side in (one, other))
     if None in windows:
-        hint = f"join sources that both have windows, or none: {shown}"
+        hint = f"join sources that both have windows, or none: {rendered}"
         raise Refused("a windowed source cannot be joined with one without windows", hint=hint, location=clause.at)
     if windows[0] != windows[1]:
-        hint = f"the windows must be of the same kind and size: {shown}"
+        hint = f"the windows must be of the same kind and size: {rendered}"
         raise Refused("sources with different windows cannot be joined", hint=hint, location=clause.at)
     for side in (one, other):
         if not side.is_own_key:

@@ -24,20 +24,20 @@ class Order:
 def order_of(
     parts: Sequence[ast.OrderItem],
     items: Sequence[Item],
-    shown: Sequence[Typed],
+    projected: Sequence[Typed],
     checked: Callable[[ast.Expression], Typed],
 ) -> tuple[Order, ...]:
     """Return what to sort by. `checked` types an expression that is not a column of the result."""
     found: list[Order] = []
-    by_name = {item.name: typed for item, typed in zip(items, shown, strict=True)}
+    by_name = {item.name: typed for item, typed in zip(items, projected, strict=True)}
     for part in parts:
         expression = part.expression
         typed: Typed
         if isinstance(expression, ast.Literal) and type(expression.value) is int:
-            if not 1 <= expression.value <= len(shown):
-                hint = f"there are columns 1 to {len(shown)}"
+            if not 1 <= expression.value <= len(projected):
+                hint = f"there are columns 1 to {len(projected)}"
                 raise Refused(f"there is no column {expression.value}", hint=hint, location=expression.at)
-            typed = shown[expression.value - 1]
+            typed = projected[expression.value - 1]
         elif isinstance(expression, ast.Name) and not expression.source and expression.name in by_name:
             typed = by_name[expression.name]
         else:

@@ -38,7 +38,7 @@ class Projection:
 
 def project(analysis: Analysis) -> Projection:
     """Return the columns of records. Raises `SqlError` if the result of a query cannot be written as records."""
-    checked = with_types(list(zip(analysis.items, analysis.shown, strict=True)))
+    checked = with_types(list(zip(analysis.items, analysis.projected, strict=True)))
     rows = analysis.rows if analysis.grouping is None else grouped_rows(analysis.grouping, analysis.shape)
     found = _partitioned(analysis, checked) if analysis.partition_by else _under_own_key(analysis, rows, checked)
     if not found.values:
@@ -83,14 +83,14 @@ def _check_keys(analysis: Analysis, rows: Rows, wanted: Sequence[str], taken: se
         return
     if rows.stand_ins:
         slots = {field.slot: f"{field.source}.{quoted(field.name)}" for field in rows.fields}
-        shown = " or ".join(slots[slot] for slot in rows.stand_ins)
+        rendered = " or ".join(slots[slot] for slot in rows.stand_ins)
         hint = f"add {slots[rows.stand_ins[0]]} to the SELECT: it is the key of the result"
-        raise Refused(f"the key of the join, {shown}, is missing", hint=hint, location=analysis.query.at)
+        raise Refused(f"the key of the join, {rendered}, is missing", hint=hint, location=analysis.query.at)
     missing = next((field for field in rows.fields if field.slot in wanted and field.slot not in taken), None)
     if missing is not None:
-        shown = quoted(missing.name.removeprefix("group."))
-        hint = f"add {shown} to the SELECT: it is the key of the result"
-        raise Refused(f"the key column {shown} is missing", hint=hint, location=analysis.query.at)
+        rendered = quoted(missing.name.removeprefix("group."))
+        hint = f"add {rendered} to the SELECT: it is the key of the result"
+        raise Refused(f"the key column {rendered} is missing", hint=hint, location=analysis.query.at)
 
 
 def _in_key_order(rows: Rows, keys: Sequence[tuple[str, Typed]]) -> Columns:

@@ -77,7 +77,7 @@ class RowScope:
 
     def column(self, name: ast.Name) -> Typed:
         field = resolve(self.rows, name)
-        return ColumnRef(field.type, field.slot, shown=quoted(field.name))
+        return ColumnRef(field.type, field.slot, display=quoted(field.name))
 
     def call(self, call: ast.Call) -> Typed | None:
         return (self.replaced or {}).get(call)
@@ -88,19 +88,19 @@ def resolve(rows: Rows, name: ast.Name) -> Field:
     found = rows.find(name.name, name.source)
     if len(found) == 1:
         return found[0]
-    shown = f"{name.source}.{name.name}" if name.source else quoted(name.name)
+    rendered = f"{name.source}.{name.name}" if name.source else quoted(name.name)
     if found:
         choices = " or ".join(f"{field.source}.{quoted(field.name)}" for field in found)
-        raise Refused(f"{shown} could be a column of several sources", hint=f"write {choices}", location=name.at)
+        raise Refused(f"{rendered} could be a column of several sources", hint=f"write {choices}", location=name.at)
     if name.source and name.source not in rows.sources:
         hint = closest(name.source, rows.sources) or f"the sources here are {', '.join(rows.sources)}"
         raise UnknownName(f"there is no source {quoted(name.source)} here", hint=hint, location=name.at)
     if name.name in WINDOW_BOUNDS:
         hint = "it is known behind GROUP BY with a WINDOW, and of sources with WINDOW_TYPE"
-        raise UnknownName(f"{shown} is for windowed tables", hint=hint, location=name.at)
+        raise UnknownName(f"{rendered} is for windowed tables", hint=hint, location=name.at)
     known = [field.name for field in rows.fields if not field.hidden and name.source in ("", field.source)]
     hint = closest(name.name, [*known, *PSEUDO]) or f"the columns are {', '.join(map(quoted, known))}"
-    raise UnknownName(f"there is no column {shown}", hint=hint, location=name.at)
+    raise UnknownName(f"there is no column {rendered}", hint=hint, location=name.at)
 
 
 def own_fields(rows: Rows) -> Sequence[Field]:

@@ -70,7 +70,7 @@ class Analysis:
     shape: WindowShape | None
     window: Window | None
     having: Typed | None
-    shown: tuple[Typed, ...]
+    projected: tuple[Typed, ...]
     """The expressions of the items, in order."""
     partition_by: tuple[PartitionPart, ...]
     order: tuple[Order, ...]
@@ -145,22 +145,22 @@ def _ungrouped(found: Analysis, scope: RowScope, names: Names) -> Analysis:
     def checked(part: ast.Expression) -> Typed:
         return check(part, inner)
 
-    shown = tuple(checked(item.expression) for item in found.items)
+    projected = tuple(checked(item.expression) for item in found.items)
     return replace(
         found,
         lists=lists,
-        shown=shown,
-        partition_by=_partition(query.partition_by, [checked(part) for part in query.partition_by], shown, names),
-        order=order_of(query.order_by, found.items, shown, checked),
+        projected=projected,
+        partition_by=_partition(query.partition_by, [checked(part) for part in query.partition_by], projected, names),
+        order=order_of(query.order_by, found.items, projected, checked),
     )
 
 
 def _partition(
-    parts: Sequence[ast.Expression], typed: Sequence[Typed], shown: Sequence[Typed], names: Names
+    parts: Sequence[ast.Expression], typed: Sequence[Typed], projected: Sequence[Typed], names: Names
 ) -> tuple[PartitionPart, ...]:
     found = []
     for part, of_type in zip(parts, typed, strict=True):
-        generated = of_type not in shown and not isinstance(part, ast.Name)
+        generated = of_type not in projected and not isinstance(part, ast.Name)
         name = names.name_for(part) if generated else part.name if isinstance(part, ast.Name) else ""
         found.append(PartitionPart(part, of_type, name))
     return tuple(found)
@@ -183,9 +183,11 @@ def _grouped(found: Analysis, types: Mapping[str, pa.DataType], properties: Prop
         return check(scope.prepared(part), scope, to=to)
 
     having = None if query.having is None else checked(query.having, BOOLEAN)
-    shown = tuple(checked(item.expression) for item in found.items)
-    order = order_of(query.order_by, found.items, shown, checked)
-    return replace(found, grouping=grouping, shape=shape, window=window, having=having, shown=shown, order=order)
+    projected = tuple(checked(item.expression) for item in found.items)
+    order = order_of(query.order_by, found.items, projected, checked)
+    return replace(
+        found, grouping=grouping, shape=shape, window=window, having=having, projected=projected, order=order
+    )
 
 
 def _check_continuous_groups(found: Analysis, grouping: Grouping) -> None:

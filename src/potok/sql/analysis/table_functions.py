@@ -47,6 +47,6 @@ def _list_of(call: ast.Call, scope: RowScope) -> Typed:
 def items_of_lists(lists: Sequence[tuple[ast.Call, Typed]]) -> Mapping[ast.Call, Typed]:
     """Return the columns of table functions."""
     return {
-        call: ColumnRef(made.type.value_type, exploded_slot(index), shown=show(call))
+        call: ColumnRef(made.type.value_type, exploded_slot(index), display=show(call))
         for index, (call, made) in enumerate(lists)
     }

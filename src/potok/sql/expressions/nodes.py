@@ -24,7 +24,7 @@ class Constant(Typed):
     def __str__(self) -> str:
         if self.value == ():
             return f"CAST({'MAP()' if pa.types.is_map(self.type) else 'ARRAY[]'} AS {type_name(self.type)})"
-        return shown(self.value)
+        return render_literal(self.value)
 
 
 TRUE = Constant(BOOLEAN, True)
@@ -38,14 +38,14 @@ def null(type_: pa.DataType) -> Constant:
     return Constant(type_, None)
 
 
-def shown(value: Any) -> str:
+def render_literal(value: Any) -> str:
     match value:
         case None:
             return "NULL"
         case bool():
             return str(value).upper()
         case float():
-            return _double_shown(value)
+            return _render_double(value)
         case str():
             return "'" + value.replace("'", "''") + "'"
         case Decimal():
@@ -60,7 +60,7 @@ def shown(value: Any) -> str:
             return str(value)
 
 
-def _double_shown(value: float) -> str:
+def _render_double(value: float) -> str:
     if not math.isfinite(value):
         name = "NaN" if math.isnan(value) else "Infinity"
         return f"CAST('{'-' * (value < 0)}{name}' AS DOUBLE)"
@@ -130,7 +130,7 @@ class Matches(Typed):
         return self.operand, self.pattern
 
     def __str__(self) -> str:
-        escape = f" ESCAPE {shown(self.escape)}" if self.escape else ""
+        escape = f" ESCAPE {render_literal(self.escape)}" if self.escape else ""
         return f"({self.operand} {'NOT ' * self.negated}LIKE {self.pattern}{escape})"
 
 

@@ -20,8 +20,8 @@ def show_column(column: pa.Array) -> pa.Array:
         return column.cast(VARCHAR)
     if type_ == TIMESTAMP:
         return pc.strftime(column.cast(pa.timestamp("ms", "UTC"), safe=False), format="%Y-%m-%dT%H:%M:%S")
-    shown = [None if value is None else show_value(value, type_) for value in column.to_pylist()]
-    return pa.array(shown, VARCHAR)
+    rendered = [None if value is None else show_value(value, type_) for value in column.to_pylist()]
+    return pa.array(rendered, VARCHAR)
 
 
 def shows(type_: pa.DataType) -> bool:
@@ -49,8 +49,8 @@ def show_value(value: Any, type_: pa.DataType) -> str:
         pairs = (f"{show_value(key, type_.key_type)}={show_value(item, type_.item_type)}" for key, item in value)
         return f"{{{', '.join(pairs)}}}"
     if pa.types.is_struct(type_):
-        shown = (f"{f.name}={show_value(value[f.name], f.type)}" for f in type_ if value[f.name] is not None)
-        return f"Struct{{{','.join(shown)}}}"
+        rendered = (f"{f.name}={show_value(value[f.name], f.type)}" for f in type_ if value[f.name] is not None)
+        return f"Struct{{{','.join(rendered)}}}"
     return _scalar(value)
 
 

@@ -27,11 +27,11 @@ class ColumnRef(Typed):
     """A column by the name under which the computation receives it."""
 
     column: str
-    shown: str = ""
+    display: str = ""
     """How it is written in a statement, if different."""
 
     def __str__(self) -> str:
-        return self.shown or self.column
+        return self.display or self.column
 
 
 class Scope(Protocol):

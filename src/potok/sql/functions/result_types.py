@@ -50,8 +50,8 @@ def result_of(function: SqlFunction, overload: Overload | AggregateOverload) -> 
     found = (_results(overload, taken, letters) for taken in (once, twice) for letters in (_LETTERS, _PLAIN))
     results = next(filter(None, found), [])
     of_rows = [(result.value_type if isinstance(function, TableFunction) else result) for result, _ in results]
-    shown = [_shown(type_, letters) for type_, (_, letters) in zip(of_rows, results, strict=True)]
-    return "|".join(dict.fromkeys(shown))
+    rendered = [_render(type_, letters) for type_, (_, letters) in zip(of_rows, results, strict=True)]
+    return "|".join(dict.fromkeys(rendered))
 
 
 def _results(
@@ -85,7 +85,7 @@ def _type(text: str, letters: Letters) -> pa.DataType | LambdaShape:
     return resolve(parsed.statement.type, letters)
 
 
-def _shown(type_: pa.DataType, letters: Letters) -> str:
+def _render(type_: pa.DataType, letters: Letters) -> str:
     def own(part: pa.DataType) -> str | None:
         letter = next((name for name, stands_for in letters.items() if part == stands_for), None)
         return letter or ("DECIMAL" if pa.types.is_decimal(part) else None)

@@ -138,9 +138,9 @@ def _packed(side: LocatedRows) -> tuple[StructExpr, dict[str, Column]]:
     names = {field.slot: (packed_name(field), field.name) for field in side.fields if field.source}
     if NOW in side.at:
         names[NOW] = (f"{quoted(side.rows.sources[-1])}.{NOW}", NOW)
-    for slot, (name, shown) in names.items():
+    for slot, (name, rendered) in names.items():
         at = side.at[slot]
-        items.append((name, Computed(at.type, (at,), Pick(), quoted(shown))))
+        items.append((name, Computed(at.type, (at,), Pick(), quoted(rendered))))
         positions[slot] = Column(at.type, "value", (name,))
     return struct_of(items), positions
 

@@ -174,10 +174,10 @@ def _check_columns(columns: tuple[SourceColumn, ...], target: Source, statement:
     known = {(name, is_key): type_ for name, type_, is_key in found}
     fits = all((c.name, c.is_key) in known and widens(known[c.name, c.is_key], c.type) for c in wanted)
     if not fits or len(found) != len(wanted):
-        shown = ", ".join(f"{quoted(c.name)} {type_name(c.type)}{' KEY' if c.is_key else ''}" for c in wanted)
+        rendered = ", ".join(f"{quoted(c.name)} {type_name(c.type)}{' KEY' if c.is_key else ''}" for c in wanted)
         got = ", ".join(f"{quoted(name)} {type_name(type_)}{' KEY' if key else ''}" for name, type_, key in found)
         raise Refused(
-            f"the query gives {got}, but {quoted(target.name)} has {shown}",
+            f"the query gives {got}, but {quoted(target.name)} has {rendered}",
             hint="select columns with these names and types; AS gives another name, CAST another type",
             location=statement.query.at,
         )

@@ -68,10 +68,10 @@ class Measures:
             return np.arange(len(counts)), rows.starts[1:], rows.starts[1:] - 1
         matches = np.repeat(np.arange(len(counts)), counts)
         at = np.arange(len(rows.variables))
-        shown = ~np.isin(rows.variables, list(self.excluded))
+        rendered = ~np.isin(rows.variables, list(self.excluded))
         if self.rows is ast.RowsPerMatch.OMIT_EMPTY:
-            shown &= rows.variables != NO_VARIABLE
-        return matches[shown], at[shown] + 1, at[shown]
+            rendered &= rows.variables != NO_VARIABLE
+        return matches[rendered], at[rendered] + 1, at[rendered]
 
     def _given(self, rows: MatchedRows) -> dict[str, pa.Array]:
         found = {field.name: pc.struct_field(rows.values, field.name) for field in rows.values.type}

@@ -184,7 +184,7 @@ class PatternScope:
             return self._known[node]
         slot = f"leaf.{len(self.leaves)}"
         self.leaves.append((slot, leaf))
-        found = ColumnRef(leaf.type, slot, shown=show(node))  # type: ignore[arg-type]
+        found = ColumnRef(leaf.type, slot, display=show(node))  # type: ignore[arg-type]
         self._known[node] = found
         return found
 
@@ -207,17 +207,17 @@ class _RowScope:
         self.outer.variables.of(name.source, name)
         found = resolve(self.outer.rows, replace(name, source=""))
         if not self.by:
-            return ColumnRef(found.type, found.name, shown=quoted(found.name))
+            return ColumnRef(found.type, found.name, display=quoted(found.name))
         shift = Shift(found.name, self.by)
         self.outer.shifts[shift] = None
-        return ColumnRef(found.type, shift.name, shown=shift.name)
+        return ColumnRef(found.type, shift.name, display=shift.name)
 
     def call(self, call: ast.Call) -> Typed | None:
         if call.name == "CLASSIFIER" and not call.arguments:
             if self.by:
                 hint = "the variable is known of rows of the match: LAST(CLASSIFIER(), 1)"
                 raise Refused("PREV and NEXT cannot contain CLASSIFIER", hint=hint, location=call.at)
-            return ColumnRef(VARCHAR, CLASSIFIER, shown="CLASSIFIER()")
+            return ColumnRef(VARCHAR, CLASSIFIER, display="CLASSIFIER()")
         if call.name in (*PHYSICAL, *LOGICAL, *SEMANTICS, "MATCH_NUMBER"):
             hint = "PREV and NEXT may contain FIRST or LAST, and nothing else of this kind"
             raise Refused(f"{call.name} is not allowed here", hint=hint, location=call.at)

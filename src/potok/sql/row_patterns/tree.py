@@ -25,8 +25,8 @@ class PatternTree:
     def variables(self, subsets: tuple[ast.Subset, ...]) -> Variables:
         numbers: dict[str, frozenset[int]] = {}
         for number, name in enumerate(self.names):
-            shown = name.removesuffix(EXCLUDED)
-            numbers[shown] = numbers.get(shown, frozenset()) | {number}
+            rendered = name.removesuffix(EXCLUDED)
+            numbers[rendered] = numbers.get(rendered, frozenset()) | {number}
         for subset in subsets:
             if subset.name in numbers:
                 hint = "give the subset another name"

@@ -176,5 +176,5 @@ def _unreadable(source: Source, at: int) -> SqlSyntaxError:
         )
     char = text[at]
     hint = "write names with other letters than A to Z in backticks" if char.isalpha() else ""
-    shown = char if char.isprintable() else f"U+{ord(char):04X}"
-    return SqlSyntaxError(f"{shown} means nothing here", hint=hint, location=source.location(at, at + 1))
+    rendered = char if char.isprintable() else f"U+{ord(char):04X}"
+    return SqlSyntaxError(f"{rendered} means nothing here", hint=hint, location=source.location(at, at + 1))

@@ -235,8 +235,8 @@ class _Writing:
 
     def _create_type(self, statement: ast.CreateType) -> CatalogState:
         if statement.name in self._catalog.types:
-            shown = type_name(self._catalog.types[statement.name])
-            hint = f"it is {shown}; DROP TYPE {quoted(statement.name)} first"
+            rendered = type_name(self._catalog.types[statement.name])
+            hint = f"it is {rendered}; DROP TYPE {quoted(statement.name)} first"
             raise Refused(f"type {quoted(statement.name)} already exists", hint=hint, location=statement.at)
         type_ = resolve(statement.type, self._catalog.types)
         return replace(self._before, catalog=self._catalog.with_type(statement.name, type_))

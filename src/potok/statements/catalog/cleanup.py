@@ -78,13 +78,13 @@ def names_left(broker: Broker) -> set[str]:
 def remove_left(broker: Broker) -> None:
     """Remove what can be removed; the rest stays recorded. The caller ensures that no other process starts queries
     meanwhile, and has stopped the ended ones."""
-    for mark, left in pending(broker).items():
+    for metadata_key, left in pending(broker).items():
         try:
             _remove(broker, left)
         except PotokError as error:
             log.warning("%s cannot be removed yet: %s", ", ".join(sorted(left.names)), error)
             continue
-        broker.set_metadata({mark: None})
+        broker.set_metadata({metadata_key: None})
 
 
 def _remove(broker: Broker, left: Left) -> None:

@@ -214,9 +214,9 @@ def _bounds(allowed: Allowed) -> str:
 
 
 def _values(values: Sequence[Any]) -> str:
-    shown = list(map(repr, values))
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return ", ".join(shown[:_SHOWN]) + more if shown else "none"
+    rendered = list(map(repr, values))
+    more = f" and {len(rendered) - _SHOWN} more" if len(rendered) > _SHOWN else ""
+    return ", ".join(rendered[:_SHOWN]) + more if rendered else "none"
 
 
 def _range(allowed: Allowed) -> str:

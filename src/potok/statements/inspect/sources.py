@@ -61,9 +61,9 @@ def show_types(database: Database) -> Rows:
 def show_format(format_: str) -> str:
     """Format a format name as in a WITH clause, with its options."""
     name, _, options = format_.partition(";")
-    shown = SQL_NAMES.get(name, name.upper())
+    rendered = SQL_NAMES.get(name, name.upper())
     options = options.removeprefix("nulls=default").removeprefix(";")
-    return f"{shown} ({options.replace(';', ', ')})" if options else shown
+    return f"{rendered} ({options.replace(';', ', ')})" if options else rendered
 
 
 def _sources(database: Database, *, tables: bool) -> list[Source]:

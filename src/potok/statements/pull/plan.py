@@ -31,7 +31,7 @@ class PullPlan:
     """Expressions of table functions; each element becomes a row, under the slots `exploded.0`, `exploded.1`..."""
     grouping: Grouping | None
     having: Typed | None
-    shown: tuple[Typed, ...]
+    projected: tuple[Typed, ...]
     order: tuple[Order, ...]
     limit: int | None
     columns: tuple[ResultColumn, ...]
@@ -60,7 +60,7 @@ def plan_pull(catalog: Catalog, query: ast.Select, properties: Properties = NO_P
         tuple(typed for _, typed in found.lists),
         found.grouping,
         found.having,
-        found.shown,
+        found.projected,
         found.order,
         query.limit,
         result_columns(found, _key_slots(found)),
@@ -82,7 +82,7 @@ def _read_slots(found: Analysis) -> frozenset[str]:
     for join in found.joins:
         read += [*join.left, *join.right]
     if found.grouping is None:
-        read += [*found.shown, *(part.expression for part in found.order)]
+        read += [*found.projected, *(part.expression for part in found.order)]
     else:
         read += [typed for _, typed in found.grouping.keys]
         read += [argument for item in found.grouping.aggregates for argument in item.arguments]

@@ -60,7 +60,7 @@ def run_pull(database: Database, query: ast.Select, properties: Properties) -> R
     pull = _Pull(database, prepared, plan, context, properties)
     with allowance():
         frame = pull.frame()
-        rows = python_rows(frame.computed(plan.shown, context), frame.rows)
+        rows = python_rows(frame.computed(plan.projected, context), frame.rows)
     if context.failures:
         first = context.failures[min(context.failures)]
         pull.warnings.append(f"some values could not be computed and are NULL, for example: {first}")

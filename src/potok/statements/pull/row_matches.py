@@ -137,12 +137,12 @@ class _Matching:
                 self._context.failures.setdefault(number, f"{text}: {reason}")
         first = at[np.array(starts[:-1], np.int64)[made.matches]] if len(items) else at
         times = np.array([found.time for found in items], np.int64)[made.matches]
-        shown = np.where(made.rows >= 0, self._times[at[np.maximum(made.rows, 0)]], times) if len(items) else times
+        rendered = np.where(made.rows >= 0, self._times[at[np.maximum(made.rows, 0)]], times) if len(items) else times
         keys = {field.name: self._rows.columns[field.slot].take(pa.array(first)) for field in match.partition}
         columns: dict[str, pa.Array] = {}
         for field in self._relation.fields:
             if field.name == ROWTIME:
-                columns[field.slot] = pa.array(shown, BIGINT)
+                columns[field.slot] = pa.array(rendered, BIGINT)
             else:
                 key = keys.get(field.name)
                 columns[field.slot] = pc.struct_field(made.values, field.name) if key is None else key

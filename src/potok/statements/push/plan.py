@@ -36,7 +36,7 @@ class RecordPlan:
     alias: str
     where: Typed | None
     lists: tuple[Typed, ...]
-    shown: tuple[Typed, ...]
+    projected: tuple[Typed, ...]
     columns: tuple[ResultColumn, ...]
     wanted: frozenset[str]
     limit: int | None
@@ -61,11 +61,13 @@ def plan_records(catalog: Catalog, query: ast.Select, properties: Properties = N
     """Plan a query that processes one record at a time."""
     found = analyse(catalog, query, Form.PUSH, properties)
     relation, lists = found.relations[0], tuple(typed for _, typed in found.lists)
-    read = [*found.shown, *lists, *([] if found.where is None else [found.where])]
+    read = [*found.projected, *lists, *([] if found.where is None else [found.where])]
     wanted = frozenset(slot for typed in read for slot in columns_of(typed))
     keys = {field.slot for field in found.rows.fields if field.is_key}
     columns = result_columns(found, keys)
-    return RecordPlan(relation.source, relation.alias, found.where, lists, found.shown, columns, wanted, query.limit)
+    return RecordPlan(
+        relation.source, relation.alias, found.where, lists, found.projected, columns, wanted, query.limit
+    )
 
 
 def plan_transient(
@@ -117,7 +119,7 @@ def _reading(analysis: Analysis, source: Source) -> RecordPlan:
     """Return the selected columns in order, from the records of the topology."""
     fields = {field.name: field for field in source_fields(source, source.name, positions=False)}
     chosen = [fields[item.name] for item in analysis.items if item.name != _FILLER]
-    shown = tuple(ColumnRef(field.type, field.slot) for field in chosen)
+    projected = tuple(ColumnRef(field.type, field.slot) for field in chosen)
     columns = tuple(ResultColumn(field.name, field.type, field.is_key) for field in chosen)
     wanted = frozenset(field.slot for field in chosen)
-    return RecordPlan(source, source.name, None, (), shown, columns, wanted, analysis.query.limit)
+    return RecordPlan(source, source.name, None, (), projected, columns, wanted, analysis.query.limit)

@@ -242,7 +242,7 @@ class RecordPush(TailPush):
             frame = frame if fits.true_count == frame.rows else frame.take(pc.indices_nonzero(fits))
         if plan.lists:
             frame = spread_over(frame, computing(plan.lists, frame))
-        return python_rows(computing(plan.shown, frame), frame.rows)
+        return python_rows(computing(plan.projected, frame), frame.rows)
 
     def _changes(self, frame: Frame, read: ReadRecords, computing: Computing) -> list[Row]:
         """Return the changes of a table. A row that is deleted, or no longer matches, has its key, if selected, and
@@ -272,12 +272,12 @@ class RecordPush(TailPush):
         return reported
 
     def _with_gaps(self, frame: Frame, gone: np.ndarray[Any, Any], computing: Computing) -> list[Row]:
-        computed = computing(self._plan.shown, frame)
+        computed = computing(self._plan.projected, frame)
         if gone.any():
             there = pa.array(np.arange(frame.rows), mask=gone)
             keyed = [
                 column.is_key and isinstance(typed, ColumnRef)
-                for column, typed in zip(self.columns, self._plan.shown, strict=True)
+                for column, typed in zip(self.columns, self._plan.projected, strict=True)
             ]
             computed = [c if is_key else c.take(there) for c, is_key in zip(computed, keyed, strict=True)]
         return python_rows(computed, frame.rows)

@@ -126,5 +126,5 @@ def test_each_kind_of_token_has_its_colour() -> None:
 @pytest.mark.parametrize("text", ["", "SELECT 'not\nclosed", "/* a\nb */ x;\n\n", "a\n"])
 def test_every_line_is_shown_as_it_is(text: str) -> None:
     line = SqlLexer().lex_document(Document(text))
-    shown = ["".join(part[1] for part in line(number)) for number in range(len(text.split("\n")))]
-    assert shown == text.split("\n")
+    rendered = ["".join(part[1] for part in line(number)) for number in range(len(text.split("\n")))]
+    assert rendered == text.split("\n")

@@ -39,10 +39,10 @@ INSTANTS = st.integers(-62_135_596_800_000, 253_402_300_799_999)
 @given(instants=st.lists(INSTANTS, min_size=1, max_size=20))
 def test_moments_are_shown_at_once_as_one_by_one(pattern: str, instants: list[int]) -> None:
     local = np.array(instants, np.int64)
-    shown = show_all(pattern_of(pattern), local // 86_400_000, local % 86_400_000 * 1_000_000)
-    assert shown is not None
-    shown.validate(full=True)
-    assert shown.to_pylist() == [show(pattern_of(pattern), _instant(instant, UTC)) for instant in instants]
+    rendered = show_all(pattern_of(pattern), local // 86_400_000, local % 86_400_000 * 1_000_000)
+    assert rendered is not None
+    rendered.validate(full=True)
+    assert rendered.to_pylist() == [show(pattern_of(pattern), _instant(instant, UTC)) for instant in instants]
 
 
 @pytest.mark.parametrize("pattern", ["zzzz", "yyyy XXX", "[HH]", "ppHH", "yyyy", "G", "n"])
@@ -97,8 +97,8 @@ def test_offsets_are_found_at_once_as_one_by_one(zone: str, seconds: list[int], 
 def test_offsets_of_a_zone_are_shown_at_once() -> None:
     moments = pa.array([1609459200_000_000, 1625097600_000_000, None], TIMESTAMP)
     repeated = [pa.repeat(pa.scalar(text), 3) for text in ("VV O xx v", "Europe/Paris")]
-    shown, failures = call("FORMAT_TIMESTAMP", moments, *repeated)
-    assert shown == ["Europe/Paris GMT+1 +0100 CET", "Europe/Paris GMT+2 +0200 CET", None]
+    rendered, failures = call("FORMAT_TIMESTAMP", moments, *repeated)
+    assert rendered == ["Europe/Paris GMT+1 +0100 CET", "Europe/Paris GMT+2 +0200 CET", None]
     assert failures == {}
 
 
@@ -115,6 +115,6 @@ def call(name: str, *columns: pa.Array) -> tuple[list[Any], dict[int, str]]:
 def test_rows_may_have_patterns_and_zones_of_their_own() -> None:
     moments = pa.array([0, 0, 0, None], TIMESTAMP)
     patterns = pa.array(["yyyy", "HH:mm", "q{", "yyyy"])
-    shown, failures = call("FORMAT_TIMESTAMP", moments, patterns, pa.array(["UTC", "Asia/Tokyo", "UTC", "UTC"]))
-    assert shown == ["1970", "09:00", None, None]
+    rendered, failures = call("FORMAT_TIMESTAMP", moments, patterns, pa.array(["UTC", "Asia/Tokyo", "UTC", "UTC"]))
+    assert rendered == ["1970", "09:00", None, None]
     assert list(failures) == [2]

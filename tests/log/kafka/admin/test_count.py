@@ -56,7 +56,7 @@ def test_what_was_not_read_in_time_is_a_bound(
     log.create_topic("slow")
     write(stranger, "slow", b"v")
     settle(log, "slow", 2)
-    monkeypatch.setattr(count, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(count, "TIMEOUT_S", 0.0)
     assert reported(log.describe_topics(["slow"])) == {"slow": (2, False)}
 
 

@@ -63,8 +63,8 @@ def test_a_changed_key_is_a_delete_and_a_create_that_name_each_other(
         database.run("UPDATE users SET id = 2 WHERE id = 1")
         wait_for(lambda: len(records(broker, topic)) == 4, runner)
     found = records(broker, topic)
-    shown = [(record["key"], record["headers"]) for record in found[1:]]
-    assert shown == [
+    rendered = [(record["key"], record["headers"]) for record in found[1:]]
+    assert rendered == [
         (b'{"id":1}', [{"name": "__debezium.newkey", "value": b'{"id":2}'}]),
         (b'{"id":1}', None),
         (b'{"id":2}', [{"name": "__debezium.oldkey", "value": b'{"id":1}'}]),

@@ -274,7 +274,7 @@ class SqlLexer(Lexer):
 
 def coloured(text: str) -> StyleAndTextTuples:
     found = list(pieces(text))
-    shown: StyleAndTextTuples = []
+    rendered: StyleAndTextTuples = []
     for at, piece in enumerate(found):
         style = ""
         if piece.kind in _STYLED:
@@ -282,8 +282,8 @@ def coloured(text: str) -> StyleAndTextTuples:
         elif piece.kind == "word":
             called = at + 1 < len(found) and found[at + 1].text == "("
             style = _style_of_word(piece.name, called=called)
-        shown.append((style, piece.text))
-    return shown
+        rendered.append((style, piece.text))
+    return rendered
 
 
 def _style_of_word(word: str, *, called: bool) -> str:

@@ -114,8 +114,8 @@ class Here(Target):
             return f"{self._address} · {counted(len(queries), 'query', 'queries')}, run by another process"
         states = [query.state for query in queries]
         state_text = ", ".join(f"{states.count(state)} {state.lower()}" for state in dict.fromkeys(states))
-        letters = sum(self.dead_letters().values())
-        set_aside = f" · {counted(letters, 'dead letter')}" if letters else ""
+        open_count = sum(self.dead_letters().values())
+        set_aside = f" · {counted(open_count, 'dead letter')}" if open_count else ""
         return f"{self._address} · queries: {state_text}{set_aside}"
 
     def dead_letters(self) -> Mapping[str, int]:

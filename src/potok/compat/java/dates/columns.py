@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.compat.java.dates.calendar import SECOND_NANOS
-from potok.compat.java.dates.formatting import offset_shown
+from potok.compat.java.dates.formatting import render_offset
 from potok.compat.java.dates.parts import Fraction, GmtOffset, Literal, Name, Number, Offset, Part, Pattern
 from potok.compat.java.dates.texts import NAMES
 
@@ -75,7 +75,7 @@ def show_all(
     rows = len(days if days is not None else nanos if nanos is not None else ())
     pieces: list[Numbers | pa.Array] = []
     for part in pattern.parts:
-        piece = _shown(part, clock, rows)
+        piece = _render(part, clock, rows)
         if piece is None:
             return None
         pieces.append(piece)
@@ -98,7 +98,7 @@ def _joined(pieces: Sequence[Numbers], rows: int) -> pa.Array:
     return pa.StringArray.from_buffers(rows, pa.py_buffer(offsets), pa.py_buffer(matrix))
 
 
-def _shown(part: Part, clock: _Clock, rows: int) -> Numbers | pa.Array | None:
+def _render(part: Part, clock: _Clock, rows: int) -> Numbers | pa.Array | None:
     """A part of all moments: bytes if they have one width, else text."""
     if isinstance(part, Literal):
         return np.frombuffer(part.text.encode(), np.uint8)[None, :]
@@ -109,7 +109,7 @@ def _shown(part: Part, clock: _Clock, rows: int) -> Numbers | pa.Array | None:
         return _named(part, clock)
     if isinstance(part, Offset | GmtOffset) and clock.offsets is not None:
         distinct, where = np.unique(clock.offsets, return_inverse=True)
-        return pa.array([offset_shown(part, int(offset)) for offset in distinct], pa.string()).take(pa.array(where))
+        return pa.array([render_offset(part, int(offset)) for offset in distinct], pa.string()).take(pa.array(where))
     values = clock.field(part.field) if isinstance(part, Number) else None
     return None if values is None or not isinstance(part, Number) else _numbered(part, values, rows)
 

@@ -72,7 +72,7 @@ def _one(part: Part, moment: Moment) -> str:
             return name_of(part.field, part.style, moment.field(part.field))
         case Offset() | GmtOffset():
             moment.zoned()
-            return offset_shown(part, moment.offset)
+            return render_offset(part, moment.offset)
         case ZoneId():
             return moment.zoned().id
         case ZoneName():
@@ -98,7 +98,7 @@ def _number(part: Number, value: int) -> str:
     return ("-" if value < 0 else "+" if plus else "") + digits.rjust(part.least, "0")
 
 
-def offset_shown(part: Offset | GmtOffset, offset: int) -> str:
+def render_offset(part: Offset | GmtOffset, offset: int) -> str:
     """A distance to UTC in seconds as a part of a pattern shows it."""
     return _offset(part, offset) if isinstance(part, Offset) else _gmt_offset(part, offset)
 
@@ -107,15 +107,15 @@ def _offset(part: Offset, offset: int) -> str:
     hours, rest = divmod(abs(offset), 3600)
     minutes, seconds = divmod(rest, 60)
     colon = ":" if part.colon else ""
-    shown = f"{'-' if offset < 0 else '+'}{hours:02d}"
+    rendered = f"{'-' if offset < 0 else '+'}{hours:02d}"
     visible = hours
     if part.minutes == "always" or minutes:
-        shown += f"{colon}{minutes:02d}"
+        rendered += f"{colon}{minutes:02d}"
         visible += minutes
         if part.seconds == "needed" and seconds:
-            shown += f"{colon}{seconds:02d}"
+            rendered += f"{colon}{seconds:02d}"
             visible += seconds
-    return shown if visible else part.zero
+    return rendered if visible else part.zero
 
 
 def _gmt_offset(part: GmtOffset, offset: int) -> str:
@@ -123,13 +123,13 @@ def _gmt_offset(part: GmtOffset, offset: int) -> str:
         return "GMT"
     hours, rest = divmod(abs(offset), 3600)
     minutes, seconds = divmod(rest, 60)
-    shown = f"GMT{'-' if offset < 0 else '+'}" + (f"{hours:02d}" if part.full else str(hours))
+    rendered = f"GMT{'-' if offset < 0 else '+'}" + (f"{hours:02d}" if part.full else str(hours))
     if part.full or minutes or seconds:
-        shown += f":{minutes:02d}"
-    return shown + (f":{seconds:02d}" if seconds else "")
+        rendered += f":{minutes:02d}"
+    return rendered + (f":{seconds:02d}" if seconds else "")
 
 
-def _padded(part: Padded, shown: str) -> str:
-    if len(shown) > part.width:
-        raise ValueError(f"'{shown}' has more than {part.width} characters")
-    return shown.rjust(part.width)
+def _padded(part: Padded, rendered: str) -> str:
+    if len(rendered) > part.width:
+        raise ValueError(f"'{rendered}' has more than {part.width} characters")
+    return rendered.rjust(part.width)

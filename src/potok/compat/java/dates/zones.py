@@ -123,8 +123,8 @@ def offset_zone(seconds: int, prefix: str = "") -> Zone:
         return Zone(prefix or "Z")
     hours, rest = divmod(abs(seconds), 3600)
     minutes, left = divmod(rest, 60)
-    shown = f"{'-' if seconds < 0 else '+'}{hours:02d}:{minutes:02d}" + (f":{left:02d}" if left else "")
-    return Zone(prefix + shown, seconds)
+    rendered = f"{'-' if seconds < 0 else '+'}{hours:02d}:{minutes:02d}" + (f":{left:02d}" if left else "")
+    return Zone(prefix + rendered, seconds)
 
 
 def _offset(text: str) -> int:

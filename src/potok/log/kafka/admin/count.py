@@ -15,7 +15,7 @@ from potok.log.kafka.clients import Clients
 MOST_OFFSETS = 100_000
 """How many offsets are read, shortest partitions first; for the others the upper bound is reported."""
 
-PATIENCE_S = 3.0
+TIMEOUT_S = 3.0
 _PIECE = 10_000
 _WAIT_S = 0.1
 
@@ -64,7 +64,7 @@ def _read(clients: Clients, ranges: dict[PartitionId, _Range]) -> None:
     consumer = clients.reader()
     try:
         consumer.assign([TopicPartition(*topic_partition, found.position) for topic_partition, found in ranges.items()])
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline and not all(found.is_counted for found in ranges.values()):
             for message in consumer.consume(_PIECE, 0) or consumer.consume(1, _WAIT_S):
                 _note(message, ranges)

@@ -17,7 +17,7 @@ from potok.errors import LogError
 from potok.log.broker import PublishedBatch
 from potok.log.errors import GroupHasMembers, InvalidName
 from potok.log.kafka.admin.topics import Topics
-from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.clients import TIMEOUT_S, Clients
 
 _logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class GroupOffsets:
         wanted = [TopicPartition(topic, part) for part in range(self._topics.recall(topic).partitions)]
         consumer = self._consumer(group)
         try:
-            found = self._clients.patiently(lambda: self._asked(consumer, wanted, topic))
+            found = self._clients.retrying(lambda: self._asked(consumer, wanted, topic))
         except LogError:
             self._drop(group)
             raise
@@ -62,7 +62,7 @@ class GroupOffsets:
         topic_partitions = [TopicPartition(topic, *pair) for topic, parts in offsets.items() for pair in parts.items()]
         consumer = self._consumer(group)
         try:
-            self._clients.patiently(lambda: self._commit(consumer, group, topic_partitions))
+            self._clients.retrying(lambda: self._commit(consumer, group, topic_partitions))
         except LogError:
             self._drop(group)
             raise
@@ -73,7 +73,7 @@ class GroupOffsets:
 
     def _asked(self, consumer: Consumer, wanted: list[TopicPartition], topic: str) -> list[TopicPartition]:
         try:
-            found = consumer.committed(wanted, timeout=PATIENCE_S)
+            found = consumer.committed(wanted, timeout=TIMEOUT_S)
         except KafkaException as error:
             raise self._clients.translated(error.args[0], topic) from error
         for topic_partition in found:
@@ -140,7 +140,7 @@ class GroupProgress:
                 atexit.unregister(self.settle)
                 atexit.register(self.settle, _AT_EXIT_S)
 
-    def settle(self, timeout_s: float = PATIENCE_S) -> None:
+    def settle(self, timeout_s: float = TIMEOUT_S) -> None:
         """Wait until all progress is committed, at most for the timeout."""
         thread = self._thread
         if thread is not None:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import OffsetSpec
 
 from potok.log.errors import TopicNotFound
 from potok.log.kafka.admin.topics import Topics
-from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.clients import TIMEOUT_S, Clients
 from potok.log.kafka.errors import KafkaUnreachable
 
 Ends = dict[str, dict[int, int]]
@@ -92,11 +92,11 @@ class Positions:
         return {topic: {part: found[topic, part] for part in range(known[topic].partitions)} for topic in topics}
 
     def _ask(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[tuple[str, int], int]:
-        return self._clients.patiently(lambda: self._request(wanted)) if wanted else {}
+        return self._clients.retrying(lambda: self._request(wanted)) if wanted else {}
 
     def _request(self, wanted: Mapping[TopicPartition, OffsetSpec]) -> dict[tuple[str, int], int]:
         futures = self._clients.admin().list_offsets(
-            dict(wanted), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=PATIENCE_S
+            dict(wanted), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT_S
         )
         return {
             (topic_partition.topic, topic_partition.partition): self._clients.answer(

@@ -15,7 +15,7 @@ from potok.errors import LogError
 from potok.log.broker import DEFAULT_SEGMENT_BYTES, TopicConfig
 from potok.log.embedded.catalog import check_topic_name
 from potok.log.errors import InvalidName, TopicExists, TopicNotFound
-from potok.log.kafka.clients import PATIENCE_S, Clients
+from potok.log.kafka.clients import TIMEOUT_S, Clients
 from potok.log.maintenance import DAY_MS, DELETE, policy_of
 from potok.log.ranges import Ranges, inside
 
@@ -58,7 +58,7 @@ class Topics:
         for name in names:
             if not is_topic_name(name):
                 raise TopicNotFound(name)
-        futures = self._clients.admin().describe_topics(TopicCollection(list(names)), request_timeout=PATIENCE_S)
+        futures = self._clients.admin().describe_topics(TopicCollection(list(names)), request_timeout=TIMEOUT_S)
         found: dict[str, KnownTopic] = {}
         for name, described in self._clients.results_of(futures).items():
             leaderless = any(part.leader is None for part in described.partitions)
@@ -103,7 +103,7 @@ class Topics:
             return
         # The cluster decides the number of replicas.
         wanted = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=written(name, config))
-        future = self._clients.admin().create_topics([wanted], request_timeout=PATIENCE_S)[name]
+        future = self._clients.admin().create_topics([wanted], request_timeout=TIMEOUT_S)[name]
         try:
             self._clients.answer(future, name)
         except TopicExists:
@@ -114,10 +114,10 @@ class Topics:
 
     def delete(self, name: str) -> None:
         self.look(name)
-        future = self._clients.admin().delete_topics([name], request_timeout=PATIENCE_S)[name]
+        future = self._clients.admin().delete_topics([name], request_timeout=TIMEOUT_S)[name]
         self._clients.answer(future, name)
         self.forget(name)
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while self.exists(name) and time.monotonic() < deadline:
             time.sleep(_WAIT_S)
         self.forget(name)
@@ -128,12 +128,12 @@ class Topics:
     def entries(self, name: str) -> Mapping[str, ConfigEntry]:
         """Return the configuration of a topic."""
         resource = ConfigResource(ResourceType.TOPIC, name)
-        future = self._clients.admin().describe_configs([resource], request_timeout=PATIENCE_S)[resource]
+        future = self._clients.admin().describe_configs([resource], request_timeout=TIMEOUT_S)[resource]
         return self._clients.answer(future, name)
 
     def _wait_until_usable(self, name: str) -> None:
         """Wait until the topic is known to the brokers and has leaders, shortly after its creation."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while time.monotonic() < deadline:
             try:
                 if not self.look(name).leaderless:
@@ -208,5 +208,5 @@ def beginning(batches: Iterable[pa.RecordBatch], ranges: Ranges) -> tuple[int, i
 
 def delete_before(clients: Clients, topic: str, partition: int, offset: int) -> None:
     topic_partition = TopicPartition(topic, partition, offset)
-    future = clients.admin().delete_records([topic_partition], request_timeout=PATIENCE_S)[topic_partition]
+    future = clients.admin().delete_records([topic_partition], request_timeout=TIMEOUT_S)[topic_partition]
     clients.answer(future, topic)

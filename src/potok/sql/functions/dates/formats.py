@@ -66,9 +66,9 @@ def _formats(
     def compute(arguments: Sequence[Any], rows: int, result: pa.DataType, context: Context) -> pa.Array:
         numbers = numbers_of(arguments[0]) // unit
         valid = valid_rows(arguments, rows)
-        shown = _at_once(arguments, numbers, moments, zone)
-        if shown is not None:
-            return masked(shown, valid)
+        rendered = _at_once(arguments, numbers, moments, zone)
+        if rendered is not None:
+            return masked(rendered, valid)
 
         def one(value: int, pattern: str, name: str | None = None) -> str:
             return show(pattern_of(pattern), moment(value, zone if name is None else zone_named(name)))

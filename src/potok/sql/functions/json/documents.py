@@ -83,8 +83,8 @@ def looked_up(text: str, look: Callable[[Any], Any]) -> Any:
 
 def write(node: Any, number: Callable[[Decimal], str] = str) -> str:
     """Format a document as compact JSON. `number` formats fractional numbers."""
-    if isinstance(node, dict | list) and (shown := _at_once(node)):
-        return shown
+    if isinstance(node, dict | list) and (rendered := _at_once(node)):
+        return rendered
     if isinstance(node, str):
         return f'"{_escape(node)}"'
     if isinstance(node, dict):
@@ -102,10 +102,10 @@ def write(node: Any, number: Callable[[Decimal], str] = str) -> str:
 def _at_once(node: Any) -> str:
     """Return orjson's output, or "" if it would differ: Decimal numbers, control characters."""
     try:
-        shown = orjson.dumps(node)
+        rendered = orjson.dumps(node)
     except TypeError:
         return ""
-    return "" if b"\\u00" in shown else shown.decode()
+    return "" if b"\\u00" in rendered else rendered.decode()
 
 
 def plain(number: Decimal) -> str:

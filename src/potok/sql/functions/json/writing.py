@@ -20,8 +20,8 @@ def to_json(arguments: Sequence[Any], _: int, result: pa.DataType, __: Context) 
     """Convert a column to JSON, with sorted struct fields and map keys. NULL becomes null, also at the top level."""
     column = arguments[0]
     writer = _writer(column.type)
-    shown: list[str] = ["null" if value is None else writer(value) for value in column.to_pylist()]
-    return pa.array(shown, result)
+    rendered: list[str] = ["null" if value is None else writer(value) for value in column.to_pylist()]
+    return pa.array(rendered, result)
 
 
 def _writer(type_: pa.DataType) -> Callable[[Any], str]:
@@ -59,8 +59,8 @@ def _order(name: str) -> bytes:
 def _scalar(value: Any) -> str:
     match value:
         case float():
-            shown = double_text(value)
-            return f'"{shown}"' if shown[-1] in "Ny" else shown
+            rendered = double_text(value)
+            return f'"{rendered}"' if rendered[-1] in "Ny" else rendered
         case Decimal():
             return plain(value)
         case bytes():

@@ -46,8 +46,8 @@ class UnusableAnnotation(TopologyError):
     """An annotation for which SQL has no type."""
 
     def __init__(self, function: str, what: str, annotation: Any, at: Location | None, hint: str = "") -> None:
-        shown = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-        message = f'{what} of "{function}" is of type {shown}, which SQL cannot use'
+        rendered = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+        message = f'{what} of "{function}" is of type {rendered}, which SQL cannot use'
         super().__init__(message, hint=hint or f"use {_TYPES}", at=at)
 
 
@@ -127,7 +127,7 @@ class _Reader:
         """The parameters behind the first ones, and how a signature shows them."""
         hints = self._hints(target)
         types: list[UserType] = []
-        shown: list[str] = []
+        rendered: list[str] = []
         optional, rest = 0, None
         for parameter in list(inspect.signature(target).parameters.values())[skipped:]:
             if parameter.kind in (parameter.VAR_KEYWORD, parameter.KEYWORD_ONLY):
@@ -137,13 +137,13 @@ class _Reader:
             text = f"{parameter.name} {type_name(type_.type)}"
             if parameter.kind is parameter.VAR_POSITIONAL:
                 rest = type_
-                shown.append(f"[, {text}, ...]")
+                rendered.append(f"[, {text}, ...]")
                 continue
             types.append(type_)
             is_optional = parameter.default is not parameter.empty
             optional += is_optional
-            shown.append(f"[, {text}]" if is_optional else f", {text}")
-        return Parameters(tuple(types), optional, rest), "".join(shown)
+            rendered.append(f"[, {text}]" if is_optional else f", {text}")
+        return Parameters(tuple(types), optional, rest), "".join(rendered)
 
     def result(
         self, target: Callable[..., Any], read: Callable[[Any], UserType] = user_type, hint: str = ""
@@ -182,8 +182,8 @@ def _first_code(target: Any) -> Any:
     return next((method.__code__ for method in methods if hasattr(method, "__code__")), None)
 
 
-def _signature(name: str, shown: str) -> str:
-    return f"{name}({shown.removeprefix(', ')})" if not shown.startswith("[, ") else f"{name}([{shown[3:]})"
+def _signature(name: str, rendered: str) -> str:
+    return f"{name}({rendered.removeprefix(', ')})" if not rendered.startswith("[, ") else f"{name}([{rendered[3:]})"
 
 
 def _summary(target: Any) -> str:
@@ -192,18 +192,18 @@ def _summary(target: Any) -> str:
 
 
 def _scalar(name: str, reader: _Reader, target: Callable[..., Any], columns: bool, deterministic: bool) -> SqlFunction:
-    parameters, shown = reader.parameters(target)
+    parameters, rendered = reader.parameters(target)
     result = reader.result(target)
     call = ColumnCall(target) if columns else RowCall(target, parameters, result)
-    one = Overload(_signature(name, shown), UserAccept(parameters, result.type), call)
+    one = Overload(_signature(name, rendered), UserAccept(parameters, result.type), call)
     return ScalarFunction(name, "user", _summary(target), (one,), deterministic)
 
 
 def _table(name: str, reader: _Reader, target: Callable[..., Any]) -> SqlFunction:
-    parameters, shown = reader.parameters(target)
+    parameters, rendered = reader.parameters(target)
     result = reader.result(target, items_type, "a table function gives list[T], or yields: Iterator[T]")
     accept = UserAccept(parameters, pa.list_(result.type))
-    one = Overload(_signature(name, shown), accept, RowCall(target, parameters, result, table=True))
+    one = Overload(_signature(name, rendered), accept, RowCall(target, parameters, result, table=True))
     return TableFunction(name, "user", _summary(target), (one,))
 
 
@@ -212,7 +212,7 @@ def _aggregate(name: str, reader: _Reader, target: type) -> SqlFunction:
     if missing:
         hint = "an aggregate has start(self), add(self, state, ...) and result(self, state)"
         raise UnusableFunction(f'class "{reader.name}" has no method {missing[0]}', hint=hint, at=reader.at)
-    parameters, shown = reader.parameters(target.add, skipped=2)  # type: ignore[attr-defined]
+    parameters, rendered = reader.parameters(target.add, skipped=2)  # type: ignore[attr-defined]
     literals, more = Parameters(()), ""
     if target.__init__ is not object.__init__:  # type: ignore[misc]
         literals, more = reader.parameters(target.__init__, skipped=1)  # type: ignore[misc]
@@ -221,5 +221,5 @@ def _aggregate(name: str, reader: _Reader, target: type) -> SqlFunction:
         raise UnusableFunction(message, hint="give add(self, state, ...) parameters without defaults", at=reader.at)
     result = reader.result(target.result)  # type: ignore[attr-defined]
     accept = AggregateAccept(target, parameters, literals, result)
-    one = AggregateOverload(_signature(name, shown + more), accept, columns=len(parameters.types))
+    one = AggregateOverload(_signature(name, rendered + more), accept, columns=len(parameters.types))
     return AggregateFunction(name, _summary(target), (one,), family="user")

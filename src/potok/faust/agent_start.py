@@ -14,17 +14,17 @@ from potok.operators.agents.drive import Inlet
 AgentFunction = Callable[[Any], Any]
 
 
-class Begin:
+class StartAgent:
     """Starts an agent over an inlet; it is pickled and sent to the workers."""
 
     def __init__(self, app: str, function: AgentFunction, sinks: Sequence[Any]) -> None:
         self._app, self._function, self._sinks = app, function, tuple(sinks)
 
     def __call__(self, inlet: Inlet) -> Coroutine[Any, Any, Any]:
-        return begin(self._app, self._function, self._sinks, Stream(inlet))
+        return start_agent(self._app, self._function, self._sinks, Stream(inlet))
 
 
-def begin(app: str, function: AgentFunction, sinks: Sequence[Any], stream: Stream) -> Coroutine[Any, Any, Any]:
+def start_agent(app: str, function: AgentFunction, sinks: Sequence[Any], stream: Stream) -> Coroutine[Any, Any, Any]:
     """Return the coroutine of an agent; what it yields goes to its sinks."""
     made = function(stream)
     if isinstance(made, AsyncIterator):

@@ -35,7 +35,7 @@ def test_a_url_with_an_unknown_scheme_is_rejected_with_the_known_ones(url: str) 
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "rendered"),
     [
         ("redis://:secret@host:6379/0", "redis://host:6379/0"),
         ("redis://anna:secret@host:6379/0", "redis://anna@host:6379/0"),

@@ -124,7 +124,7 @@ def test_check_cannot_be_combined_with_a_server(potok, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "rendered"),
     [
         ("'\x1b[31mred'", r"\x1b[31mred"),
         ("'[bold]not markup[/]'", "[bold]not markup[/]"),

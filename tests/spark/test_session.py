@@ -33,7 +33,7 @@ def test_options_for_the_jvm_are_added_to_those_for_its_log() -> None:
     assert options[0].startswith("-Dlog4j2.configurationFile=file:/")
 
 
-@pytest.mark.parametrize(("level", "shown"), [("ERROR", False), ("WARN", True), ("info", True)])
+@pytest.mark.parametrize(("level", "rendered"), [("ERROR", False), ("WARN", True), ("info", True)])
 def test_failed_tasks_are_logged_only_to_who_asks_for_more_than_errors(level: str, rendered: bool) -> None:
     options = spark_conf(Settings(log_level=level))["spark.driver.extraJavaOptions"]
     assert ("-Dpotok.failure.level" in options) == rendered

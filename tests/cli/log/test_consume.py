@@ -73,7 +73,7 @@ def test_an_object_holds_the_record_and_its_position() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "rendered"),
     [
         (b'{"a": 1}', '{"a": 1}'),
         ("привет".encode(), "привет"),

@@ -118,7 +118,7 @@ def test_a_guarantee_other_than_the_default_is_described(potok, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("type_", "shown"),
+    ("type_", "rendered"),
     [
         (None, "dynamic"),
         (pa.int64(), "int64"),

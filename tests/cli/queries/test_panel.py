@@ -114,7 +114,7 @@ def test_a_line_holds_the_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "shown"), [(0.0, "0/s"), (0.02, "<0.1/s"), (0.42, "0.4/s"), (9.96, "10/s"), (3012.4, "3,012/s")]
+    ("rate", "rendered"), [(0.0, "0/s"), (0.02, "<0.1/s"), (0.42, "0.4/s"), (9.96, "10/s"), (3012.4, "3,012/s")]
 )
 def test_few_records_a_second_are_not_shown_as_none(rate: float, rendered: str) -> None:
     assert show_rate(rate) == rendered
@@ -149,6 +149,6 @@ def test_the_summary_is_one_sentence() -> None:
     )
 
 
-@pytest.mark.parametrize(("ms", "shown"), [(0, "0:00:00"), (61_999, "0:01:01"), (3_723_000, "1:02:03")])
+@pytest.mark.parametrize(("ms", "rendered"), [(0, "0:00:00"), (61_999, "0:01:01"), (3_723_000, "1:02:03")])
 def test_a_time_is_hours_minutes_and_seconds(ms: int, rendered: str) -> None:
     assert show_time(ms) == rendered

@@ -82,7 +82,7 @@ def test_a_misspelt_file_is_suggested(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("text", "message", "line", "shown"),
+    ("text", "message", "line", "rendered"),
     [
         ("import potok\nbulder.stream('x')\n", "NameError: name 'bulder' is not defined", 2, "bulder.stream('x')"),
         ("import potok\n\nx = = 1\n", "SyntaxError: invalid syntax", 3, "x = = 1"),

@@ -203,7 +203,7 @@ def test_a_key_argument_of_another_type_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "shown"),
+    ("key", "value", "rendered"),
     [
         ("k", {"at": date(2026, 1, 31), "price": Decimal("1.50")}, {"at": "2026-01-31", "price": "1.50"}),
         ("k", b"\xff", "/w=="),
@@ -217,7 +217,7 @@ def test_a_row_is_plain_data(key: object, value: object, rendered: object) -> No
 
 
 @pytest.mark.parametrize(
-    ("ms", "shown"),
+    ("ms", "rendered"),
     [(0, "1970-01-01 00:00:00"), (1, "1970-01-01 00:00:00.001"), (1 << 62, str(1 << 62))],
 )
 def test_a_time_is_shown_if_it_is_one(ms: int, rendered: str) -> None:

@@ -16,7 +16,7 @@ raise {error}
 
 
 @pytest.mark.parametrize(
-    ("command", "error", "shown"),
+    ("command", "error", "rendered"),
     [
         ("worker", "KeyboardInterrupt", ""),
         ("agents", "KeyboardInterrupt", "KeyboardInterrupt"),

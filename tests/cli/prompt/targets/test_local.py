@@ -58,7 +58,7 @@ def test_without_queries_nothing_is_started(here: Here, settings: Settings) -> N
     assert here.status() == settings.broker
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("other")
 def test_where_another_process_runs_queries_statements_are_written_down_for_it(here: Here) -> None:
     _, created = run(here, STREAM + QUERY)
     assert isinstance(created, Done) and created.query_id
@@ -68,7 +68,7 @@ def test_where_another_process_runs_queries_statements_are_written_down_for_it(h
     assert isinstance(listed, Rows) and len(listed.rows) == 1
 
 
-@pytest.mark.usefixtures("beside")
+@pytest.mark.usefixtures("other")
 def test_a_query_that_another_process_does_not_start_is_not_waited_for_for_ever(
     here: Here, monkeypatch: pytest.MonkeyPatch
 ) -> None:

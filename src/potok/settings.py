@@ -73,7 +73,7 @@ class Settings:
 
     retry_for_ms: int = 300_000
     """How long a running query waits for Kafka, the state server or a sink that became unavailable before it stops;
-    0 for ever."""
+    0 forever."""
 
     ready_lag_ms: int = 300_000
     """`/readyz` reports a query whose oldest unread record is older than this; 0 for any age."""
@@ -352,7 +352,7 @@ def _flat(table: Mapping[str, object], prefix: str = "spark.") -> list[tuple[str
 
 def _wanted(name: str) -> str:
     if name in _DURATIONS:
-        for_ever = ", or 0 for ever" if _DURATIONS[name] in _FROM_ZERO else ""
+        for_ever = ", or 0 forever" if _DURATIONS[name] in _FROM_ZERO else ""
         return f'write a duration such as "30 seconds"{for_ever}'
     if name in _CHOICES:
         return f"write one of: {', '.join(filter(None, _CHOICES[name]))}"

@@ -1,4 +1,4 @@
-"""Joins of a stream: every record is kept for ever, and each pair is looked for one by one."""
+"""Joins of a stream: every record is kept forever, and each pair is looked for one by one."""
 
 from __future__ import annotations
 

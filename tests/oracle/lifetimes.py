@@ -1,4 +1,4 @@
-"""Tables whose rows do not stay for ever, or whose versions stay for a while."""
+"""Tables whose rows do not stay forever, or whose versions stay for a while."""
 
 from __future__ import annotations
 

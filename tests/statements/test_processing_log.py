@@ -110,7 +110,7 @@ def test_the_log_is_a_stream_that_queries_can_read(play: Play) -> None:
     fed(play, ("o1", 1, 0, "7"), ("o2", 2, 0, "8"))
     play.run()
     assert play.rows("SELECT query_id, n FROM failures;") == [("CSAS_RATIOS_1", 2)]
-    # What fails over the log is counted, and not reported there: it would go on for ever.
+    # What fails over the log is counted, and not reported there: it would go on forever.
     play.run()
     assert len(logged(play)) == 2
     described = play.do("DESCRIBE KSQL_PROCESSING_LOG;").as_dicts()  # type: ignore[union-attr]

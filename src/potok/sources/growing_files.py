@@ -38,10 +38,10 @@ class GrowingFiles(ListenerSpec):
 
     path: str = option("A file, or a pattern such as /var/log/app/*.log.")
     start: Literal["earliest", "latest"] = option(
-        "Where to begin in a file that is there when the listener starts for the first time.", default="earliest"
+        "Where to start in a file that exists when the listener starts for the first time.", default="earliest"
     )
     poll_interval: Duration = option("How often to look for new lines and files.", default="200 ms")
-    max_line: int = option("The most bytes of a line; a longer one is lost as `too_large`.", default=1 << 20)
+    max_line: int = option("Maximum size of a line in bytes; a longer one is lost as `too_large`.", default=1 << 20)
 
     def check(self) -> None:
         ListenerSpec.check(self)

@@ -118,8 +118,8 @@ class ListenerSpec(ABC):
     """The extra of the package that it needs."""
 
     name: str = option("Names the listener in metrics and messages.")
-    topic: str = option("The topic that its records land in; created if it does not exist.")
-    partitions: int = option("The partitions of a topic that is created.", default=1)
+    topic: str = option("The topic of the records; created if it does not exist.")
+    partitions: int = option("Number of partitions of a topic that is created.", default=1)
     overload: Overload = option("The buffer, and what happens when it is full.", default=Overload())
     dead_letters: str | None = option(
         "A topic for input that cannot become a record, with the reason in a header. Without it, such input is counted "

@@ -27,8 +27,8 @@ class TcpLines(ListenerSpec):
     kind: ClassVar[str] = "tcp"
 
     listen: str = option("HOST:PORT to listen on.")
-    max_line: int = option("The most bytes of a line; a longer one is lost as `too_large`.", default=1 << 20)
-    max_connections: int = option("The most connections at a time; further ones are closed.", default=1_000)
+    max_line: int = option("Maximum size of a line in bytes; a longer one is lost as `too_large`.", default=1 << 20)
+    max_connections: int = option("Maximum number of concurrent connections; further ones are closed.", default=1_000)
 
     def check(self) -> None:
         ListenerSpec.check(self)

@@ -35,7 +35,7 @@ class TablePart:
 
     `make_default` returns the value of a missing key; `thaw` and `freeze` convert the data of a cell to a value
     and back. `window` assigns the windows of the table and its retention says how long they stay after their
-    end; None means for ever. `instant` extracts the time that selects the window from the value of a record, if
+    end; None means forever. `instant` extracts the time that selects the window from the value of a record, if
     it is not the timestamp of the record; with `wall` it is the processing time.
     """
 

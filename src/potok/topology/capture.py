@@ -39,8 +39,8 @@ class Capture:
     snapshot: SnapshotMode = _option(
         "`initial` reads the rows that exist before the first change; `never` captures changes only.", default="initial"
     )
-    chunk_rows: int = _option("The rows that a snapshot reads at a time.", default=50_000)
-    partitions: int = _option("The partitions of a topic that is created.", default=1)
+    chunk_rows: int = _option("How many rows a snapshot reads at a time.", default=50_000)
+    partitions: int = _option("Number of partitions of a topic that is created.", default=1)
     with_schema: bool = _option(
         "Whether each record carries its schema, as with `schemas.enable` of Kafka Connect.", default=False
     )

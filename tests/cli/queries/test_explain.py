@@ -146,5 +146,5 @@ def test_a_pattern_that_can_stay_open_for_ever_is_reported(potok, tmp_path: Path
     program = tmp_path / "patterns.py"
     program.write_text(PATTERNS)
     out = potok("explain", str(program)).out
-    assert out.count("a match can stay open for ever: add within") == 1
+    assert out.count("a match can stay open forever: add within") == 1
     assert "(order .. paid) within 1h, no_skip" in out

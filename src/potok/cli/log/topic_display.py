@@ -60,7 +60,7 @@ def print_description(topic: TopicDescription) -> None:
 def retention_text(config: TopicConfig) -> str:
     """Render the retention of a topic."""
     if not config.expires:
-        return "for ever"
+        return "forever"
     limits = [show_ms(config.retention_ms)] if config.retention_ms is not None else []
     limits += [show_bytes(config.retention_bytes)] if config.retention_bytes is not None else []
     return ", ".join(limits)

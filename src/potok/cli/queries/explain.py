@@ -101,7 +101,7 @@ def _level(step: dict[str, Any]) -> str:
 
 
 def _how(step: dict[str, Any]) -> str:
-    # The detail of a pattern warns of matches that can stay open for ever.
+    # The detail of a pattern warns of matches that can stay open forever.
     parts = [step["detail"] if step["kind"] == "match" else "", step["reason"], *step["expressions"]]
     if step["fields"] is not None:
         parts.append(f"decodes only {', '.join(step['fields']) or 'keys'}")

@@ -271,7 +271,7 @@ class Table:
 
         Args:
             size: The length of a window: a timedelta, or seconds.
-            expires: How long after its end a window is retained, by stream time; by default for ever.
+            expires: How long after its end a window is retained, by stream time; by default forever.
             key_index: Has no effect: `items()` always finds all windows.
         """
         return self._in_windows(size, size, expires)

@@ -97,7 +97,7 @@ class AsyncConsumer:
         self._expected = 0
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Every record as it arrives; for ever, unless `until_end`."""
+        """Every record as it arrives; forever, unless `until_end`."""
         return self._records()
 
     async def _records(self) -> AsyncIterator[ConsumedRecord]:

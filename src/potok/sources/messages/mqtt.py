@@ -60,9 +60,10 @@ class Mqtt(ListenerSpec):
     client_id: str = option("Names the session that the broker keeps; no other client may use it.")
     version: Literal["5", "3.1.1"] = option("The version of the protocol.", default="5")
     qos: int = option("0 or 1.", default=1)
-    receive_maximum: int = option("The most messages that are not acknowledged (MQTT 5).", default=1_000)
+    receive_maximum: int = option("Maximum number of unacknowledged messages (MQTT 5).", default=1_000)
     session_expiry: Duration | None = option(
-        "How long the broker keeps the session while the gateway is away (MQTT 5); without it, for ever.", default=None
+        "How long the broker keeps the session while the gateway is disconnected (MQTT 5); by default, forever.",
+        default=None,
     )
     key: str | None = option(
         "What becomes the key of a record: `topic`, `header:NAME` (a user property) or `body:FIELD.FIELD`.",
@@ -70,7 +71,7 @@ class Mqtt(ListenerSpec):
     )
     id: str | None = option("What identifies a message: `header:NAME` or `body:FIELD.FIELD`.", default=None)
     remember_ids: Duration = option("How long ids are remembered.", default="1 hour")
-    max_ids: int = option("The most ids that are remembered.", default=1_000_000)
+    max_ids: int = option("Maximum number of remembered ids.", default=1_000_000)
 
     def check(self) -> None:
         ListenerSpec.check(self)

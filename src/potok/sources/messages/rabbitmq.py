@@ -54,7 +54,7 @@ class RabbitMq(ListenerSpec):
     declare: bool = option("Declare the queue as durable; otherwise it has to exist.", default=True)
     exchange: str | None = option("An exchange to bind the queue to; it has to exist.", default=None)
     routing_keys: tuple[str, ...] = option("The routing keys of the binding.", default=("#",))
-    prefetch: int = option("The most messages that are not acknowledged.", default=2_000)
+    prefetch: int = option("Maximum number of unacknowledged messages.", default=2_000)
     key: str | None = option(
         "What becomes the key of a record: `message_id`, `correlation_id`, `routing_key`, `header:NAME` or "
         "`body:FIELD.FIELD`.",
@@ -62,7 +62,7 @@ class RabbitMq(ListenerSpec):
     )
     id: str | None = option("What identifies a message, in the same form.", default=None)
     remember_ids: Duration = option("How long ids are remembered.", default="1 hour")
-    max_ids: int = option("The most ids that are remembered.", default=1_000_000)
+    max_ids: int = option("Maximum number of remembered ids.", default=1_000_000)
 
     def check(self) -> None:
         ListenerSpec.check(self)

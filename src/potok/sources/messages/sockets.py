@@ -43,8 +43,10 @@ class SocketSpec(ListenerSpec):
     sender: str | None = option(
         "What identifies a sender that numbers its messages, in the same form; without it, there is one.", default=None
     )
-    high_water_mark: int = option("The most messages that the socket holds.", default=10_000)
-    max_message: int = option("The most bytes of a message; the connection that sends more is closed.", default=1 << 20)
+    high_water_mark: int = option("Maximum number of messages that the socket holds.", default=10_000)
+    max_message: int = option(
+        "Maximum size of a message in bytes; a connection that sends more is closed.", default=1 << 20
+    )
 
     def check(self) -> None:
         ListenerSpec.check(self)

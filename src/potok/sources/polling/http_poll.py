@@ -32,16 +32,16 @@ _logger = logging.getLogger("potok.sources")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpPoll(ListenerSpec):
-    """Records from an HTTP endpoint that is asked again and again. An answer that has not changed (ETag, Last-Modified)
-    is not read again, also after a restart. With `id`, a record that was in an earlier answer does not land twice. When
-    the buffer is full, the next request waits.
+    """Records of an HTTP endpoint that is polled. A response that has not changed (ETag, Last-Modified) is not read
+    again, even after a restart. With `id`, a record that was in an earlier response does not land twice. When the
+    buffer is full, the next request waits.
     """
 
     kind: ClassVar[str] = "http"
 
     url: str = option("http:// or https://.", repr=False)
     every: Duration = option("How long to wait between two requests.", default="1 minute")
-    cron: str | None = option("When to ask instead, in UTC, as in cron: `*/5 * * * *`.", default=None)
+    cron: str | None = option("When to poll instead, in UTC, as in cron: `*/5 * * * *`.", default=None)
     body: Literal["json", "array", "ndjson", "raw"] = option(
         "`json`: one record; `array`: one record per element; `ndjson`: one record per line; `raw`: any bytes.",
         default="array",
@@ -50,12 +50,12 @@ class HttpPoll(ListenerSpec):
     key: str | None = option("What becomes the key of a record: `body:FIELD.FIELD` of its element.", default=None)
     id: str | None = option("What identifies a record, in the same form.", default=None)
     remember_ids: Duration = option("How long ids are remembered.", default="1 day")
-    max_ids: int = option("The most ids that are remembered.", default=1_000_000)
+    max_ids: int = option("Maximum number of remembered ids.", default=1_000_000)
     headers: tuple[str, ...] = option(
         "Headers of the request, as `Name: value`; the value may be `env:NAME` or `file:PATH`.", default=(), repr=False
     )
-    max_body: int = option("The most bytes of an answer, after decompression.", default=16 << 20)
-    timeout: Duration = option("How long to wait for an answer.", default="30 s")
+    max_body: int = option("Maximum size of a response in bytes, after decompression.", default=16 << 20)
+    timeout: Duration = option("How long to wait for a response.", default="30 s")
 
     def check(self) -> None:
         ListenerSpec.check(self)

@@ -35,7 +35,7 @@ Convert = Callable[[Sequence[bytes], ListenerContext], Arrival | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Udp(ListenerSpec):
-    """Datagrams, one record each. UDP does not tell senders anything, so what does not fit is dropped and counted."""
+    """Datagrams, one record each. UDP gives senders no feedback, so what does not fit is dropped and counted."""
 
     kind: ClassVar[str] = "udp"
 
@@ -43,7 +43,9 @@ class Udp(ListenerSpec):
     group: str | None = option("A multicast group to join.", default=None)
     sockets: int = option("Sockets that share the port, each with a thread.", default=1)
     receive_buffer: int = option("Bytes of the kernel's receive buffer to ask for.", default=8 << 20)
-    max_datagram: int = option("The most bytes of a datagram; a larger one is lost as `too_large`.", default=8_192)
+    max_datagram: int = option(
+        "Maximum size of a datagram in bytes; a larger one is lost as `too_large`.", default=8_192
+    )
 
     def check(self) -> None:
         ListenerSpec.check(self)

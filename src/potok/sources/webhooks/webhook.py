@@ -50,18 +50,20 @@ class Webhook(ListenerSpec):
     signature_hash: str = option('The hash of `signature = "hmac"`: sha256, sha512 or sha1.', default="sha256")
     signature_encoding: str = option('The encoding of `signature = "hmac"`: hex or base64.', default="hex")
     signature_prefix: str = option('The text before the signature, such as "sha256=".', default="")
-    tolerance: Duration = option("How far the time of a signature may be from the time here.", default="5 minutes")
+    tolerance: Duration = option(
+        "Maximum difference between the timestamp of a signature and the time of this machine.", default="5 minutes"
+    )
     key: str | None = option("Where the key of a record is: `header:NAME` or `body:FIELD.FIELD`.", default=None)
     id: str | None = option(
         "Where the id of a request is, in the same form. A repeated request is answered without a second record; "
-        "another body under the same id is answered with 409.",
+        "another body under the same id is rejected with 409.",
         default=None,
     )
     remember_ids: Duration = option("How long ids are remembered.", default="1 hour")
-    max_ids: int = option("The most ids that are remembered.", default=1_000_000)
-    max_body: int = option("The most bytes of a body, after decompression.", default=1 << 20)
-    max_connections: int = option("The most connections at a time.", default=1_000)
-    timeout: Duration = option("How long a request waits for the log before it is answered with 503.", default="30 s")
+    max_ids: int = option("Maximum number of remembered ids.", default=1_000_000)
+    max_body: int = option("Maximum size of a body in bytes, after decompression.", default=1 << 20)
+    max_connections: int = option("Maximum number of concurrent connections.", default=1_000)
+    timeout: Duration = option("How long a request waits for the log before the response is 503.", default="30 s")
 
     def check(self) -> None:
         ListenerSpec.check(self)

@@ -50,7 +50,7 @@ class Match(Node):
 
     @property
     def remembers(self) -> bool:
-        """Whether something is kept of every key for ever."""
+        """Whether something is kept of every key forever."""
         return self.numbered or self.looks_around
 
     @property
@@ -89,8 +89,8 @@ class Match(Node):
     @property
     def detail(self) -> str:
         within = "" if self.pattern.within_ms is None else f" within {show_ms(self.pattern.within_ms)}"
-        warning = "; a match can stay open for ever: add within" if stays_open(self.pattern) else ""
-        kept = "; keeps a record of every key for ever" if self.remembers else ""
+        warning = "; a match can stay open forever: add within" if stays_open(self.pattern) else ""
+        kept = "; keeps a record of every key forever" if self.remembers else ""
         return f"{self.pattern}{within}, {self.after}{warning}{kept}"
 
 

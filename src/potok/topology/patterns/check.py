@@ -1,4 +1,4 @@
-"""Refuse patterns that cannot match or would keep records for ever, and find those that can stay open."""
+"""Refuse patterns that cannot match or would keep records forever, and find those that can stay open."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check(pattern: Pattern, at: Location | None, *, empty: bool = False) -> None
         )
     if pattern.within_ms is None and (loop := _endless(tree)) is not None:
         raise PatternError(
-            f'the pattern is unbounded: a match could collect "{"".join(variables_of(loop))}" records for ever',
+            f'the pattern is unbounded: a match could collect "{"".join(variables_of(loop))}" records forever',
             hint='add .within("10 min"), .until(...) or .consecutive(), or a largest number of times',
             at=at,
         )
@@ -75,7 +75,7 @@ def _silence_of(tree: Tree) -> int | None:
 
 
 def stays_open(pattern: Pattern) -> bool:
-    """Whether a match can stay open for ever, if the record that it waits for never comes."""
+    """Whether a match can stay open forever, if the record that it waits for never comes."""
     return pattern.within_ms is None and _skips(pattern.tree)
 
 

@@ -126,7 +126,7 @@ def _field(letter: str, width: int, text: str, at: int, fields: dict[str, int], 
         raise Unparseable(at)
     value = int(text[at:end])
     if letter in "yY" and width <= 2 and value < 100:
-        # Java takes the hundred years around the clock of the machine; a replay must give the same date for ever.
+        # Java takes the hundred years around the clock of the machine; a replay must give the same date forever.
         value += 2000
     fields["y" if letter == "Y" or (letter == "u" and width > 1) else "M" if letter == "L" else letter] = value
     return end

@@ -129,11 +129,11 @@ NAMES: dict[str, tuple[str, ...]] = {
 DIFFERS: dict[str, str] = {
     "App.GlobalTable": "as `Table`: any agent that is not spread sees all rows",
     "App.SetGlobalTable": "as `SetTable`",
-    "App.Table": "outside of agents it shows the last committed batch, and is read only",
+    "App.Table": "outside agents it shows the last committed batch and is read-only",
     "App.actor": "as `agent`",
     "App.agent": "`key=` spreads it, `timeout=` ends its waiting; `concurrency=` keeps the order of each key",
     "App.command": "without options, the parameters of the function are the arguments",
-    "App.channel": "between agents, within the record at hand",
+    "App.channel": "connects agents while the current record is processed",
     "App.main": "`explain` too, and `--json`; `potok run FILE` works as well",
     "App.on_partitions_assigned": "called once, with all partitions of the topics that agents read",
     "App.on_partitions_revoked": "called at the end, with the same",
@@ -143,51 +143,51 @@ DIFFERS: dict[str, str] = {
     "App.stream": "a stream of the DSL: joins, sessions, `emit_final`, in the same query; `&` is `merge`",
     "App.task": "in the process of the worker",
     "App.timer": "in the process of the worker",
-    "App.crontab": "in the process of the worker; UTC unless `timezone=` says otherwise",
-    "App.topic": "`pattern=` is refused; `partitions=` count if the app creates the topic",
+    "App.crontab": "in the process of the worker; in UTC unless `timezone=` is set",
+    "App.topic": "`pattern=` is refused; `partitions=` applies if the app creates the topic",
     "Agent.ask": "for pages, tasks and programs; inside agents it is refused",
     "Agent.test_context": "tables and topics are those of the test; `sent` has what was sent",
-    "Channel.put": "dealt with before the next record is taken; stands or falls with the record at hand",
-    "Event.ack": "records are done with when their batch commits",
-    "Event.acked": "records are done with when their batch commits",
-    "Stream.__and__": "`stream & topic`, seen when the program is built, so it stands before the loop",
+    "Channel.put": "processed before the next record, and undone if the current record fails",
+    "Event.ack": "records are acknowledged when their batch commits",
+    "Event.acked": "records are acknowledged when their batch commits",
+    "Stream.__and__": "`stream & topic`, evaluated when the program is built, so it must come before the loop",
     "Stream.combine": "takes topics",
     "Stream.enumerate": "counts from the beginning of a batch",
-    "Stream.group_by": "spreads the agent; seen when the program is built, so it stands before the loop",
+    "Stream.group_by": "spreads the agent; evaluated when the program is built, so it must come before the loop",
     "Stream.noack_take": "as `take`",
     "Stream.take": "a list ends with the batch at the latest",
     "Stream.take_events": "a list ends with the batch at the latest",
     "Stream.take_with_timestamp": "a list ends with the batch at the latest",
-    "Stream.through": "seen when the program is built, so it stands before the loop",
-    "Topic.send": "gives topic, partition and offset; those of a send by an agent are not known before its batch "
+    "Stream.through": "evaluated when the program is built, so it must come before the loop",
+    "Topic.send": "returns topic, partition and offset; those of a send by an agent are not known before its batch "
     "commits; `partition=` is refused: it follows from the key",
     "Topic.send_soon": "`partition=` is refused: it follows from the key",
     "App.flow_control": "`resume` is accepted, `suspend` is refused",
-    "App.log": "called, it opens the log of records",
-    "types.RecordMetadata": "what a send gives",
+    "App.log": "a call opens the log of records",
+    "types.RecordMetadata": "the result of a send",
     "modules.exceptions": "names of Faust for the errors of Potok",
     "Topic.stream": "the topic itself, for `stream & topic.stream()`",
-    "Table.on_window_close": "called with `((key, (start, end)), value)`, when the life of a window is over",
+    "Table.on_window_close": "called with `((key, (start, end)), value)`, when a window has expired",
     "Table.is_global": "always true",
     "WindowWrapper.items": "all windows, under `(key, (start, end))`",
     "WindowWrapper.values": "of all windows",
-    "WindowSet.value": "attributes and arithmetic of a window set go to this value",
+    "WindowSet.value": "attributes and arithmetic of a window set apply to this value",
     "Record.from_data": "types are always checked; dates and decimals are always read",
     "Record.asdict": "records in it are plain data too",
-    "Record.to_representation": "always with the namespace; topics have it with `include_metadata=True` alone",
-    "faust.GSSAPICredentials": "refused where Kafka's client was built without Kerberos, as it is on PyPI",
-    "faust.current_event": "raises where there is no record at hand",
-    "faust.Codec": "`pickle` is refused: bytes of a topic would run as a program",
+    "Record.to_representation": "always with the namespace; topics contain it only with `include_metadata=True`",
+    "faust.GSSAPICredentials": "rejected if Kafka's client was built without Kerberos, as on PyPI",
+    "faust.current_event": "raises if there is no current record",
+    "faust.Codec": "`pickle` is rejected, because unpickling bytes of a topic can run code",
     "AgentTestWrapper.put": "raises what the agent raises",
-    "serializers.codecs.get_codec": "`json`, `raw`, `binary`, and what is registered; `a|b` chains",
-    "View.error": "more keywords become fields of the answer",
+    "serializers.codecs.get_codec": "`json`, `raw`, `binary`, and registered codecs; `a|b` chains",
+    "View.error": "additional keywords become fields of the response",
     "cli.Command": "as `AppCommand`",
-    "commands.send": "to a topic, or to an `@agent`; prints where the record went",
+    "commands.send": "to a topic, or to an `@agent`; prints the position of the record",
     "commands.worker": "`-l`, `--web-port`, `--web-bind`, `--without-web`, `--broker`, and `--until-end`",
-    "commands.reset": "forgets where the app stands, and its tables; its topics stay",
+    "commands.reset": "deletes the offsets and tables of the app; its topics are kept",
 }
 
-_CONTEXT = "a certificate of one's own cannot be taken out of a context: ssl.certificate.location in potok.toml"
+_CONTEXT = "a client certificate cannot be read from a context: ssl.certificate.location in potok.toml"
 _SETTINGS = {
     "consumer_auto_offset_reset": "for an app that never ran",
     "broker_credentials": _CONTEXT,
@@ -270,7 +270,7 @@ def rows() -> Iterator[Row]:
             if is_there(found[group], name):
                 yield Row(whole, SAME, DIFFERS.get(whole, ""))
             else:
-                yield Row(whole, "refused", refused[name])
+                yield Row(whole, "not supported", refused[name])
     for name in sorted(APP):
         yield Row(f"App({name}=)", *_setting(name))
 
@@ -278,7 +278,7 @@ def rows() -> Iterator[Row]:
 def _setting(name: str) -> tuple[str, str]:
     if name in _SETTINGS:
         return SAME, _SETTINGS[name]
-    return (SAME, "") if name in USED else ("accepted", "does nothing, and the log says so")
+    return (SAME, "") if name in USED else ("accepted", "has no effect, and the log says so")
 
 
 def table() -> str:

@@ -12,11 +12,11 @@ T = TypeVar("T")
 _JOIN = "join streams of the DSL: app.stream(orders).join(app.stream(payments), ..., within=timedelta(minutes=5))"
 _TABLE_JOIN = "join in the DSL: app.stream(orders).join(table.to_table(), lambda order, row: ...)"
 _PARTITIONS = "Spark assigns the partitions; @app.on_partitions_assigned.connect reports them"
-_BATCH = "a batch commits all that it has done, in one transaction"
+_BATCH = "a batch commits all of its results in one transaction"
 _CELLS = "state is stored in fenced cells, and needs no changelog; changelog_topic= writes one for other consumers"
-_METRICS = "potok run shop.py shows how each step is doing, and how far it has read: potok offsets show"
+_METRICS = "potok run shop.py shows the progress of each step, and potok offsets show its offsets"
 _MOCK = "test with agent.test_context() or potok.testing.TestDriver(app)"
-_SENT = "a send is encoded at once, and durable with its batch: await topic.send(...)"
+_SENT = "a send is encoded immediately, and durable with its batch: await topic.send(...)"
 _SERVICE = "a service is a plain object here: on_start, on_stop, tasks and timers"
 _START = "the app starts with its worker: app.main(), python shop.py worker"
 _TRACE = "the log reports each batch: worker -l debug; potok explain shop.py shows the steps"
@@ -37,7 +37,7 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "App": {
         "BootStrategy": _START,
-        "SCAN_CATEGORIES": "all decorators of a package that is imported count",
+        "SCAN_CATEGORIES": "decorators take effect when their package is imported",
         "create_event": _MOCK,
         "maybe_start_client": _START,
         "maybe_start_producer": _START,
@@ -50,7 +50,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "on_started_init_web_server": "pages are served by the worker, and by potok serve",
         "on_webserver_init": "pages are served by the worker, and by potok serve",
         "web_server_driver_version": "pages are served by the worker, and by potok serve",
-        "web_server_url": "app.web.url is where pages are",
+        "web_server_url": "app.web.url is the URL of the pages",
         "worker_init": "@app.on_worker_init.connect is called when the worker starts",
         "worker_init_post_autodiscover": "@app.on_after_configured.connect is called when everything is imported",
         "FlowControlQueue": "nothing is queued: Spark plans each batch",
@@ -58,12 +58,12 @@ REFUSED: dict[str, dict[str, str]] = {
         "LiveCheck": "test with potok.testing.TestDriver(app)",
         "Worker": "run it with app.main(), python shop.py worker, or potok run shop.py",
         "assignor": _PARTITIONS,
-        "cache": "store answers in a table, or cache them in front of the server",
+        "cache": "store responses in a table, or cache them in front of the server",
         "client_only": "a program that only sends needs no worker: await topic.send(...)",
         "commit": _BATCH,
         "consumer": "agents read records; other code reads with potok.Consumer",
         "consumer_generation_id": _PARTITIONS,
-        "http_client": "make a client inside the agent, or in a function that it calls",
+        "http_client": "create a client in the agent, or in a function that it calls",
         "in_transaction": _BATCH,
         "monitor": _METRICS,
         "on_init_extra_service": "@app.service adds one",
@@ -83,8 +83,8 @@ REFUSED: dict[str, dict[str, str]] = {
     "Topic": {
         "as_future_message": _SENT,
         "decode": _MOCK,
-        "empty": "agents take records: @app.agent(topic)",
-        "has_prefix": "name the topic as it is called in the log",
+        "empty": "agents receive records: @app.agent(topic)",
+        "has_prefix": "use the name that the topic has in the log",
         "on_stop_iteration": _MOCK,
         "prepare_headers": _SENT,
         "prepare_key": _SENT,
@@ -92,10 +92,10 @@ REFUSED: dict[str, dict[str, str]] = {
         "subscriber_count": "app.agents shows which agent reads what",
         "clone_using_queue": _MOCK,
         "deliver": _MOCK,
-        "get": "agents take records: @app.agent(topic)",
+        "get": "agents receive records: @app.agent(topic)",
         "pattern": 'name the topics: app.topic("orders-eu", "orders-us")',
         "publish_message": "await topic.send(...)",
-        "queue": "agents take records: @app.agent(topic)",
+        "queue": "agents receive records: @app.agent(topic)",
         "throw": _MOCK,
         "on_decode_error": "a record that cannot be decoded becomes a dead letter: potok dead-letters list",
         "on_key_decode_error": "a record that cannot be decoded becomes a dead letter: potok dead-letters list",
@@ -104,17 +104,17 @@ REFUSED: dict[str, dict[str, str]] = {
     },
     "Channel": {
         "as_future_message": _SENT,
-        "clone": "make another: app.channel()",
+        "clone": "create another: app.channel()",
         "declare": "a channel is in memory, and there is nothing to declare",
         "decode": _MOCK,
-        "derive": "make another: app.channel()",
+        "derive": "create another: app.channel()",
         "empty": "agents read the values: @app.agent(channel)",
         "get_topic_name": "a channel is in memory, and has no topic",
         "maybe_declare": "a channel is in memory, and there is nothing to declare",
-        "on_decode_error": "values are put as they are, and never decoded",
-        "on_key_decode_error": "values are put as they are, and never decoded",
+        "on_decode_error": "values are passed on unchanged, and never decoded",
+        "on_key_decode_error": "values are passed on unchanged, and never decoded",
         "on_stop_iteration": _MOCK,
-        "on_value_decode_error": "values are put as they are, and never decoded",
+        "on_value_decode_error": "values are passed on unchanged, and never decoded",
         "prepare_headers": _SENT,
         "prepare_key": _SENT,
         "prepare_value": _SENT,
@@ -148,7 +148,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "enable_acks": _BATCH,
         "derive_topic": 'name the topic: stream.through(app.topic("between"))',
         "get_root_stream": "each method returns the stream to continue with",
-        "task_owner": "an agent has no task of its own: it is driven batch by batch",
+        "task_owner": "an agent has no task: it is driven batch by batch",
         "active_partitions": _PARTITIONS,
     },
     "Agent": {
@@ -189,7 +189,7 @@ REFUSED: dict[str, dict[str, str]] = {
         "on_recover": _CELLS,
         "partition_for_key": "every key can be read anywhere",
         "persisted_offset": _CELLS,
-        "raw_update": "update() it in an agent",
+        "raw_update": "call update() in an agent",
         "reset_state": "python shop.py reset deletes all tables of the app",
         "send_changelog": _CELLS,
         "on_key_set": "table.to_stream() has all changes",
@@ -199,7 +199,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "WindowedTable": {
         "ValueType": "table[key] is the WindowSet of a key",
         "as_ansitable": "print the result of items()",
-        "clear": "windows go when they expire: .tumbling(size, expires=...)",
+        "clear": "windows are removed when they expire: .tumbling(size, expires=...)",
         "clone": "define another: app.Table(...).tumbling(...)",
         "get_relative_timestamp": "table[key].value(event) is the value for another record",
         "get_timestamp": "current_event().message.timestamp is the time of the current record",

@@ -60,7 +60,7 @@ USED = _names(
 
 _NOT_TAKEN = {
     "pattern": 'name the topics: app.topic("orders-eu", "orders-us")',
-    "has_prefix": "name the topic as it is called in the log",
+    "has_prefix": "use the name that the topic has in the log",
 }
 """Options that must not be ignored silently, with what to do instead."""
 

@@ -11,7 +11,7 @@ from potok.sinks.sink_spec import Batch, Rows, Types
 from tests.sinks.rows import deliver, opening, rows_of
 
 EACH = 500
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 
 
 class Load:
@@ -46,14 +46,14 @@ class Load:
         """Wait for so many more."""
         with self._changed:
             wanted = self._batches + count
-            assert self._changed.wait_for(lambda: self._batches >= wanted or self._error, PATIENCE_S)
+            assert self._changed.wait_for(lambda: self._batches >= wanted or self._error, TIMEOUT_S)
         assert self._error is None, self._error
 
     def end(self) -> None:
         """Deliver a last batch, and close the sink."""
         self.wait_for_batches(1)
         self._ending.set()
-        self._thread.join(PATIENCE_S)
+        self._thread.join(TIMEOUT_S)
         self._writer.close()
         assert self._error is None, self._error
 

@@ -11,19 +11,19 @@ from potok.errors import SetupError
 _HINTS: dict[int, str] = {
     errno.EACCES: "run it as the user who owns the file, or name another directory",
     errno.EPERM: "run it as the user who owns the file, or name another directory",
-    errno.EROFS: "name a directory on a file system that can be written",
+    errno.EROFS: "name a directory on a writable file system",
     errno.ENOSPC: "free some space on that file system, and try again",
-    errno.EDQUOT: "free some space, or have the quota raised, and try again",
+    errno.EDQUOT: "free some space, or raise the quota, and try again",
     errno.EFBIG: "raise the limit of the size of files (ulimit -f), and try again",
     errno.EMFILE: "raise the limit of open files of a process (ulimit -n 65536), and try again",
-    errno.ENFILE: "the whole machine has too many open files: stop something, or raise fs.file-max",
+    errno.ENFILE: "the machine has too many open files: stop a process, or raise fs.file-max",
     errno.ENOMEM: "give the process more memory, or lower max_batch_bytes=",
     errno.EISDIR: "name a file, not a directory",
-    errno.ENOTDIR: "a part of the path is a file: name another directory",
-    errno.ENOENT: "check whether another process removed it, and how the path is spelled",
-    errno.EEXIST: "another file or directory is there: name another path",
+    errno.ENOTDIR: "part of the path is a file: name another directory",
+    errno.ENOENT: "check whether another process removed it, and check the spelling of the path",
+    errno.EEXIST: "a file or directory exists there: name another path",
     errno.ENAMETOOLONG: "use a shorter name, or a directory with a shorter path",
-    errno.ELOOP: "links lead in a circle: name another path",
+    errno.ELOOP: "the links form a cycle: name another path",
     errno.EIO: "the disk has errors: check the kernel log, and restore the damaged files from a backup",
 }
 _OTHER_HINT = "check the file system and its permissions, and try again"
@@ -39,7 +39,9 @@ class MachineError(SetupError):
         else:
             named = f": {error.filename}" if error.filename else ""
             hint = _HINTS.get(error.errno or 0, _OTHER_HINT)
-            super().__init__(f"the machine refused a file while {doing}: {error.strerror or error}{named}", hint=hint)
+            super().__init__(
+                f"the operating system refused a file while {doing}: {error.strerror or error}{named}", hint=hint
+            )
 
 
 def is_of_machine(error: BaseException) -> bool:

@@ -31,7 +31,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_file_is_checked_without_starting_anything(tmp_path: Path) -> None:
     found = run(write(tmp_path, LISTENER), "--check")
-    assert (found.returncode, found.stderr.strip()) == (0, f"{tmp_path}/gateway.toml: 1 listener, no mistakes found")
+    assert (found.returncode, found.stderr.strip()) == (0, f"{tmp_path}/gateway.toml: 1 listener, no errors found")
     assert not (tmp_path / "data").exists()
 
 

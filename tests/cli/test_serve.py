@@ -37,7 +37,7 @@ def test_a_script_with_a_query_that_keeps_running_is_refused(potok, tmp_path: Pa
     (tmp_path / "init.sql").write_text("SHOW STREAMS;\nPRINT orders;\n")
     refused = potok("serve", "--port", "0", "--script", "init.sql")
     assert refused.code == 1
-    assert "the rows of this query would not be shown" in refused.err
+    assert "the rows of this query would not be displayed" in refused.err
     assert "init.sql:2:1" in refused.err
 
 

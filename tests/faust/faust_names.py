@@ -160,8 +160,8 @@ DIFFERS: dict[str, str] = {
     "Stream.take_with_timestamp": "a list ends with the batch at the latest",
     "Stream.through": "evaluated when the program is built, so it must come before the loop",
     "Topic.send": "returns topic, partition and offset; those of a send by an agent are not known before its batch "
-    "commits; `partition=` is refused: it follows from the key",
-    "Topic.send_soon": "`partition=` is refused: it follows from the key",
+    "commits; `partition=` is not supported: the key determines it",
+    "Topic.send_soon": "`partition=` is not supported: the key determines it",
     "App.flow_control": "`resume` is accepted, `suspend` is refused",
     "App.log": "a call opens the log of records",
     "types.RecordMetadata": "the result of a send",

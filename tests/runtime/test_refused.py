@@ -89,7 +89,7 @@ def test_the_query_continues_if_kafka_refuses_more_partitions(kafka_log: Broker)
 
     assert sorted(len(value or b"") for value in values(kafka_log, f"{name}-padded")) == [12, 32]
     assert len(values(kafka_log, f"{name}-kept")) == 2
-    early = "has the time -5 ms, and Kafka keeps no time before 1970"
+    early = "has the time -5 ms, and Kafka stores no time before 1970"
     assert refused(kafka_log, name) == {
         ("padded", 1, "a record of 2,000,039 bytes is over the limit of 1,000,000"),
         ("padded", 2, f'a record for "{name}-padded" {early}'),

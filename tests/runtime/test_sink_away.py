@@ -135,7 +135,7 @@ def test_a_disk_that_is_away_or_full_for_a_while_gets_every_record_once(
         path = str(disk.path)
         waited_for = run(tmp_path, lambda numbers: numbers.to_files(path, guarantee=guarantee), disk)
         assert len(waited_for) == 2
-        assert all("did not take batch 3" in message for message in waited_for)
+        assert all("rejected batch 3" in message for message in waited_for)
         assert disk.left_over == [[], []], "an attempt that failed takes no room"
         assert disk.numbers() == list(range(BATCHES * RECORDS))
 

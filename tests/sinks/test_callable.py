@@ -57,7 +57,7 @@ def test_a_function_that_raises_stops_the_query_with_its_reason() -> None:
     assert "delivered again" in caught.value.hint
     with pytest.raises(DeliveryFailed) as caught:
         called(lambda records: 1 // 0, rows_of(RECORDS, TYPES), Guarantee.AT_MOST_ONCE)
-    assert "will not come again" in caught.value.hint
+    assert "are not sent again" in caught.value.hint
 
 
 def test_exactly_once_needs_the_number_of_the_batch() -> None:
@@ -102,5 +102,5 @@ def test_an_error_of_the_function_whose_text_fails_is_a_failed_delivery() -> Non
     def fail(_: Any) -> None:
         raise Unspeakable
 
-    with pytest.raises(DeliveryFailed, match="did not take batch 7: Unspeakable, whose text cannot be shown"):
+    with pytest.raises(DeliveryFailed, match="rejected batch 7: Unspeakable, whose text cannot be shown"):
         called(fail, rows_of(RECORDS, TYPES))

@@ -93,7 +93,7 @@ def test_what_is_no_metric_becomes_a_dead_letter() -> None:
     lines, failures = lines_of(target_of(), records, DYNAMIC)
     assert lines == ["good:1|c"]
     assert [failures[row] for row in (0, 1, 2)] == [NOT_A_NAME] * 3
-    assert failures[3] == "a record without a key: give it one with select_key"
+    assert failures[3] == "the record has no key: set one with select_key"
     assert [failures[row] for row in (4, 5, 6, 7)] == [NOT_A_NUMBER] * 4
     assert failures[8] == "the type is not one of c, g, ms, h, C, s"
     assert [failures[row] for row in (9, 10)] == ["the rate is not between 0 and 1"] * 2
@@ -144,7 +144,7 @@ def test_nobody_who_listens_costs_the_metrics_and_their_number_is_logged(caplog:
 
 
 def test_an_unknown_host_is_found_before_there_are_records() -> None:
-    with pytest.raises(DeliveryFailed, match="did not take batch 1"):
+    with pytest.raises(DeliveryFailed, match="rejected batch 1"):
         target_of("nowhere.invalid:8125").open(opening(DYNAMIC, Guarantee.AT_MOST_ONCE))
 
 

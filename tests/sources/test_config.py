@@ -90,7 +90,7 @@ GOOD = '[m]\ntype = "udp"\ntopic = "t"\nlisten = "127.0.0.1:0"\noverload = { whe
         (GOOD + 'sockets = "2"', "sockets = '2' does not have the right type", "sockets = 1000"),
         (GOOD + "group = 7", "group = 7 does not have the right type", 'group = "..."'),
         (GOOD.replace("when_full", "when_fall"), 'overload has no option "when_fall"', 'did you mean "when_full"'),
-        (GOOD.replace("drop_newest", "block"), "UDP cannot slow its senders down", "drop_newest or drop_oldest"),
+        (GOOD.replace("drop_newest", "block"), "UDP has no flow control", "drop_newest or drop_oldest"),
         (GOOD.replace('{ when_full = "drop_newest" }', "1"), "overload is not a table", "when_full"),
         (GOOD.replace("127.0.0.1:0", "here"), '"here" is not an address', "HOST:PORT"),
         ('[w]\ntype = "webhook"\ntopic = "t"\nlisten = "a:1"\nsecrets = "x"', "secrets is not a list", "secrets = "),

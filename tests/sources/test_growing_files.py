@@ -122,5 +122,5 @@ def test_files_wait_for_room(tmp_path: Path) -> None:
 
 def test_files_accept_no_policy_that_drops() -> None:
     spec = GrowingFiles(name="f", topic="t", path="x", overload=Overload(when_full="drop_newest"))
-    with pytest.raises(TopologyError, match="a file waits until there is room"):
+    with pytest.raises(TopologyError, match="a file is read when there is room"):
         spec.check()

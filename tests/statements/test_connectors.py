@@ -93,7 +93,7 @@ def test_a_connector_that_cannot_start_is_shown_with_the_reason(tmp_path: Path) 
         ("CREATE SOURCE CONNECTOR c WITH ('type'='tcp', 'topic'='t', 'lisen'='a:1');", 'no option "lisen"'),
         (
             "CREATE SOURCE CONNECTOR c WITH ('type'='udp', 'topic'='t', 'listen'='127.0.0.1:0');",
-            "UDP cannot slow its senders down",
+            "UDP has no flow control",
         ),
         (
             "CREATE SOURCE CONNECTOR c WITH ('type'='files', 'topic'='t', 'path'='/etc/passwd');",

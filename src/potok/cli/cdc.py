@@ -32,21 +32,22 @@ REPORT_S = 10.0
 def cdc(
     context: typer.Context,
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="Captures in TOML, a program with builder.cdc(), or a URL.")
+        str, typer.Argument(metavar="SOURCE", help="A TOML file with captures, a program with builder.cdc(), or a URL.")
     ],
     table: Annotated[list[str] | None, typer.Option("--table", help="With a URL: a table to capture.")] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the databases, print what to run there, and start nothing.")
+        bool,
+        typer.Option("--check", help="Check the databases and print the statements to run there, without starting."),
     ] = False,
     reset: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Forget the position of a capture: its next start takes a new snapshot."),
+        typer.Option(metavar="NAME", help="Delete the position of a capture: its next start takes a new snapshot."),
     ] = None,
     drop: Annotated[
         str | None, typer.Option(metavar="NAME", help="Remove a capture: its position, slot and publication.")
     ] = None,
     until_caught_up: Annotated[
-        bool, typer.Option("--until-snapshot", help="Stop when all snapshots have landed.")
+        bool, typer.Option("--until-snapshot", help="Stop when all snapshots are complete.")
     ] = False,
     metrics: Metrics = None,
     broker: Broker = None,

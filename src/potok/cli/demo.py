@@ -30,7 +30,7 @@ def demo(
         Path | None, typer.Option(metavar="DIR", help="Keep the data in this directory; default: delete it at the end.")
     ] = None,
 ) -> None:
-    """Watch a live stream of orders being processed."""
+    """Run the demo: process a live stream of orders and open its web page."""
     need_extra("potok demo", "server")
     from potok.demo.play import play
 

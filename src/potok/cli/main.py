@@ -27,13 +27,16 @@ COMMANDS = {
     "produce": ("potok.cli.log.produce", "Append lines to a topic."),
     "command": ("potok.cli.log.command", "Send commands to aggregates and list what they accept."),
     "consume": ("potok.cli.log.consume", "Print the records of a topic."),
-    "events": ("potok.cli.log.events", "List the types and versions of the events in a topic, and what is wrong."),
+    "events": ("potok.cli.log.events", "List the types and versions of the events in a topic, and invalid records."),
     "groups": ("potok.cli.log.groups", "List consumer groups and queues, show their lag, and reset them."),
     "tables": ("potok.cli.state.tables", "List and read the tables of queries."),
-    "forget": ("potok.cli.state.forget", "Delete the key of a person's data, and tell the topics with their events."),
+    "forget": (
+        "potok.cli.state.forget",
+        "Delete the key of a person's data, and append SubjectForgotten to the topics with their events.",
+    ),
     "sagas": ("potok.cli.state.sagas", "List the instances of sagas, and retry, skip or abort them."),
     "dead-letters": ("potok.cli.state.dead_letters", "List, show, replay and purge the dead letters of a query."),
-    "webhooks": ("potok.cli.state.webhooks", "List webhooks that were sent, and send them again."),
+    "webhooks": ("potok.cli.state.webhooks", "List the deliveries of webhooks, and send them again."),
     "offsets": ("potok.cli.state.offsets", "Show and reset the offsets of a query."),
     "replay": ("potok.cli.queries.replay", "Run a program over old records, into other topics and tables."),
     "state": ("potok.cli.state.state", "Show, back up, verify and reshard the state of queries."),
@@ -46,10 +49,10 @@ COMMANDS = {
         "potok.cli.queries.diff",
         "Show what changed in a program since its last run, and whether its state is compatible.",
     ),
-    "demo": ("potok.cli.demo", "Watch a live stream of orders being processed."),
+    "demo": ("potok.cli.demo", "Run the demo: process a live stream of orders and open its web page."),
     "kafka": ("potok.cli.log.kafka", "Start and stop a single-node Kafka on this machine, for development."),
     "settings": ("potok.cli.settings", "Show every setting with its value and its origin."),
-    "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and how to fix what is missing."),
+    "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and show how to fix what is missing."),
 }
 """Name, module and help text. The module has an `app` created by `command_app()` and is imported when called."""
 

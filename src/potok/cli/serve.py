@@ -65,7 +65,7 @@ def serve(
     """Run the queries of a log and serve its tables and streams over HTTP until Ctrl-C or SIGTERM.
 
     Existing definitions are restored. Clients of ksqlDB and `potok sql --server` can connect.
-    With --query, the tables of a program that `potok run` runs are served in the same way, and nothing runs here.
+    With --query, the tables of a program that `potok run` runs are served in the same way; no queries are run.
     With --json, each line is an object whose `event` is serving, running or stopped.
     """
     need_extra("potok serve", "server")

@@ -16,7 +16,7 @@ class UnnamedSink(TopologyError):
     def __init__(self, derived: str, at: Location | None) -> None:
         super().__init__(
             f'a sink needs a name here: "{derived}" would depend on the order of the lines',
-            hint='a sink knows by its name which batches it has: pass one, for example name="orders_to_shop"',
+            hint='a sink identifies its batches by its name: pass one, for example name="orders_to_shop"',
             at=at,
         )
 

@@ -60,7 +60,7 @@ def timestamps_of(
     found = _timestamps(timestamp, at)
     if format_ and found.function is None:
         hint = 'name the field too: timestamp="created_at"'
-        raise TopologyError("timestamp_format= has no text to read", hint=hint, at=at)
+        raise TopologyError("timestamp_format= needs a text field", hint=hint, at=at)
     return replace(found, format=format_ or "", max_jump_ms=None if max_jump is None else to_ms(max_jump))
 
 

@@ -49,7 +49,7 @@ class NotIterated(TopologyError):
 
     def __init__(self) -> None:
         super().__init__(
-            "a stream of the DSL has steps, and no loop takes its records",
+            "a stream of the DSL has steps; it cannot be iterated",
             hint="async for belongs in an agent: @app.agent(topic); in a program of its own, use potok.Consumer",
             at=calling_location(),
         )
@@ -91,7 +91,7 @@ class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks, Ma
         >>> arms["large"].to("large-orders")
         """
         if "default" in predicates:
-            text = '"default" is the branch of what no predicate takes'
+            text = '"default" is the branch of records that no predicate accepts'
             raise TopologyError(text, hint="give the branch another name", at=calling_location())
         arms = self._arms(predicates, name)
         return dict(zip([*predicates, "default"], arms, strict=True))

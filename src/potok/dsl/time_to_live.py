@@ -17,7 +17,7 @@ def lifetime_of(ttl: Duration | None, ttl_clock: str, history: Duration | None, 
         hint = 'write ttl_clock="event" or ttl_clock="processing"'
         raise TopologyError(f'ttl_clock="{ttl_clock}" is not known', hint=hint, at=at)
     if ttl is not None and history is not None:
-        hint = "a table that keeps versions forgets by history=; take one of the two"
+        hint = "a table that keeps versions expires them by history=; use one of the two"
         raise TopologyError("a table has either a ttl or a history", hint=hint, at=at)
     for name, duration in (("ttl", ttl), ("history", history)):
         if duration is not None and to_ms(duration) <= 0:
@@ -43,5 +43,5 @@ def topic_retention(
         raise TopologyError(error.message, hint=error.hint, at=at) from error
     if retention is not None and DELETE not in policy:
         hint = 'write cleanup_policy="compact,delete", or leave retention= out'
-        raise TopologyError(f'topic "{topic}" is compacted, so retention= would do nothing', hint=hint, at=at)
+        raise TopologyError(f'topic "{topic}" is compacted, so retention= would have no effect', hint=hint, at=at)
     return {"retention_ms": None if retention is None else to_ms(retention), "cleanup_policy": policy}

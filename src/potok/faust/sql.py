@@ -159,7 +159,7 @@ class Statements:
     def _define(self, parsed: ast.Parsed) -> None:
         if not isinstance(parsed.statement, DEFINES):
             hint = "change the statement that defined it, and restart the program"
-            raise Refused("a program only adds definitions, and cannot drop them", hint=hint, location=parsed.at)
+            raise Refused("a program can only add definitions, not drop them", hint=hint, location=parsed.at)
         if self._database is not None and self._database.shared is not None:
             hint = "define it before app.main(), so that it runs with the agents"
             raise Refused("the app is already running", hint=hint, location=parsed.at)

@@ -14,7 +14,7 @@ _TABLE_JOIN = "join in the DSL: app.stream(orders).join(table.to_table(), lambda
 _PARTITIONS = "Spark assigns the partitions; @app.on_partitions_assigned.connect reports them"
 _BATCH = "a batch commits all of its results in one transaction"
 _CELLS = "state is stored in fenced cells, and needs no changelog; changelog_topic= writes one for other consumers"
-_METRICS = "potok run shop.py shows the progress of each step, and potok offsets show its offsets"
+_METRICS = "progress of each step: potok run shop.py; offsets: potok offsets show"
 _MOCK = "test with agent.test_context() or potok.testing.TestDriver(app)"
 _SENT = "a send is encoded immediately, and durable with its batch: await topic.send(...)"
 _SERVICE = "a service is a plain object here: on_start, on_stop, tasks and timers"

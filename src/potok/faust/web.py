@@ -161,7 +161,7 @@ class View(Web):
     async def dispatch(self, request: Request, **parts: Any) -> Any:
         handler = getattr(self, request.method.lower(), None)
         if handler is None:
-            raise MethodNotAllowed(f"the page does not take {request.method}")
+            raise MethodNotAllowed(f"the page does not support {request.method}")
         return await called(handler, request, **parts)
 
     async def on_request_error(self, request: Request, exc: WebError) -> Any:

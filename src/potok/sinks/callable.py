@@ -31,10 +31,10 @@ class NotIdempotent(TopologyError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f'"{name}" cannot be called exactly once: it does not learn which batch it gets, and after a crash '
-            "a batch comes again",
-            hint="take the number of the batch too, lambda records, batch: ..., and replace what the same number "
-            'brought before; or pass guarantee="at_least_once" or "at_most_once"',
+            f'"{name}" cannot be called exactly once: it does not receive the batch number, and after a crash '
+            "a batch is repeated",
+            hint="accept the batch number, lambda records, batch: ..., and replace the output of the same number; "
+            'or pass guarantee="at_least_once" or "at_most_once"',
         )
 
 
@@ -122,7 +122,7 @@ def _failures(returned: object, count: int) -> Failures:
     if returned is None or isinstance(returned, int | float | str | bytes):
         return {}
     if not isinstance(returned, Mapping):
-        raise TypeError(f"it returned {returned!r}; return nothing, or {{index: reason}} for records it does not take")
+        raise TypeError(f"it returned {returned!r}; return nothing, or {{index: reason}} for rejected records")
     strange = [index for index in returned if type(index) is not int or not 0 <= index < count]
     if strange:
         raise TypeError(f"it returned the index {strange[0]!r}, and there are {count} records")

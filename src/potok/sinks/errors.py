@@ -53,15 +53,15 @@ class DeliveryFailed(SinkError):
         remedy: str | None = None,
     ) -> None:
         self.passing = passing and not lost
-        hint = "nothing was skipped: start the query again, and the batch is delivered again"
+        hint = "nothing was skipped: restart the query to deliver the batch again"
         if lost:
             hint = (
-                "the sink promises at_most_once, so its records of this batch will not come again; "
-                'use guarantee="at_least_once" if they must'
+                "the sink is at_most_once, so its records of this batch are not sent again; "
+                'use guarantee="at_least_once" to repeat them'
             )
         if remedy:
             hint = f"{remedy}; {hint}"
-        super().__init__(f'sink "{step}" ({label}) did not take batch {batch}: {cause}', hint=hint)
+        super().__init__(f'sink "{step}" ({label}) rejected batch {batch}: {cause}', hint=hint)
 
 
 class SinkAhead(SinkError):
@@ -70,7 +70,7 @@ class SinkAhead(SinkError):
     def __init__(self, step: str, label: str, seen: int, committed: int, remedy: str) -> None:
         super().__init__(
             f'sink "{step}" ({label}) has seen batch {seen}, but the query has committed {committed} only: '
-            "it was started over, or another query of this name delivers there",
+            "it was started over, or another query of this name writes to it",
             hint=remedy,
         )
 

@@ -11,7 +11,7 @@ from potok.records.formats.format import Column, Encoded
 from potok.records.formats.registry import format_named
 from potok.records.schemas.declared_schema import declared_schema
 
-NO_KEY = "a record without a key: give it one with select_key"
+NO_KEY = "the record has no key: set one with select_key"
 
 
 def keys_as_texts(column: Column, *, required: bool) -> Encoded:

@@ -22,7 +22,7 @@ from potok.sinks.guarantee import Guarantee
 Failures = dict[int, str]
 """The records that a sink rejects, by index, each with the reason: they become dead letters."""
 
-NO_VALUE = "a null value says nothing without its key: pass with_key=True"
+NO_VALUE = "a null value means nothing without its key: pass with_key=True"
 
 
 @dataclass(frozen=True, slots=True)

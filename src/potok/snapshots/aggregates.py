@@ -82,7 +82,7 @@ class Aggregates(Generic[A]):
             row = self._table.get(aggregate_id)
             return None if row is None else self._machine.instance(row["state"])
         if isinstance(as_of, int) and as_of < 0:
-            raise QueryError(f"there is no version {as_of}", hint="versions begin at 1")
+            raise QueryError(f"there is no version {as_of}", hint="versions start at 1")
         found = MISSING
         for one in self._folded(aggregate_id):
             if one.after.version > as_of if isinstance(as_of, int) else one.at > epoch_ms(as_of):

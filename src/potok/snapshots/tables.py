@@ -145,7 +145,7 @@ class OpenTables(Tables):
 def open_tables(
     broker: str | Path, query: str, *, wait_for: Position | str | None = None, timeout: Duration = "30 seconds"
 ) -> OpenTables:
-    """Open the tables of a query by the URL of its log, whether it runs or not.
+    """Open the tables of a query by the URL of its log, whether or not it is running.
 
     >>> with open_tables("file:./data", "stream-processor") as tables:
     ...     tables["order_counts"].get("user_001")

@@ -45,7 +45,7 @@ class GrowingFiles(ListenerSpec):
 
     def check(self) -> None:
         ListenerSpec.check(self)
-        self.overload.allow(("block",), "a file waits until there is room")
+        self.overload.allow(("block",), "a file is read when there is room")
         if self.start not in ("earliest", "latest"):
             raise TopologyError(f'there is no start "{self.start}"', hint='use "earliest" or "latest"')
         if not 1 <= self.max_line <= _CHUNK:

@@ -150,7 +150,7 @@ def _check_secret(value: object) -> None:
         text = each.strip().rpartition(": ")[2]
         if text.startswith("file:") or (text.startswith("env:") and not text.startswith(f"env:{SECRET_PREFIX}")):
             raise TopologyError(
-                "a server reads no files and no other environment variables for its clients",
+                "a server does not read files or other environment variables for its clients",
                 hint=f"write 'env:{SECRET_PREFIX}...', and set that variable where the server runs",
             )
 

@@ -33,7 +33,7 @@ class TcpLines(ListenerSpec):
     def check(self) -> None:
         ListenerSpec.check(self)
         Address.of(self.listen)
-        self.overload.allow(("block", "drop_newest", "drop_oldest"), "a line cannot be refused")
+        self.overload.allow(("block", "drop_newest", "drop_oldest"), "a line cannot be rejected")
         for name in ("max_line", "max_connections"):
             if getattr(self, name) < 1:
                 raise TopologyError(f"{name} is too small", hint="write 1 or more")

@@ -51,7 +51,7 @@ def columns_of(statement: ast.CreateSource, catalog: Catalog) -> tuple[SourceCol
 def _check_name(column: ast.ColumnDefinition, found: Sequence[SourceColumn]) -> None:
     if column.name in (*PSEUDO, *WINDOW_BOUNDS):
         hint = "every record has it without a declaration; choose another name"
-        raise Refused(f"{column.name} is a name of the system's", hint=hint, location=column.at)
+        raise Refused(f"{column.name} is a reserved name", hint=hint, location=column.at)
     if any(other.name == column.name for other in found):
         hint = "give each column a name of its own"
         raise Refused(f"column {quoted(column.name)} is declared twice", hint=hint, location=column.at)
@@ -167,4 +167,4 @@ def _check_pattern(text: str, options: Options) -> None:
     except BadPattern as error:
         hint = "write a pattern of Java's: 'yyyy-MM-dd HH:mm:ss'"
         location = options.at("TIMESTAMP_FORMAT")
-        raise Refused(f"TIMESTAMP_FORMAT '{text}' is none: {error}", hint=hint, location=location) from error
+        raise Refused(f"TIMESTAMP_FORMAT '{text}' is invalid: {error}", hint=hint, location=location) from error

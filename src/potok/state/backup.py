@@ -39,7 +39,8 @@ class NoBackup(StateError):
 
     def __init__(self, directory: Path, why: str) -> None:
         super().__init__(
-            f"{directory} holds no readable backup: {why}", hint="make one with potok state backup QUERY --to DIR"
+            f"{directory} does not contain a readable backup: {why}",
+            hint="create one with potok state backup QUERY --to DIR",
         )
 
 
@@ -109,7 +110,7 @@ class Manifest:
 def _listed(directory: Path, file: Mapping[str, Any]) -> ShardFile:
     """Return the path of a file in a manifest, which must be in the directory of the manifest."""
     if not _FILE_NAME.fullmatch(str(file["name"])):
-        raise NoBackup(directory, f"it names a file {file['name']!r}")
+        raise NoBackup(directory, f"it lists a file {file['name']!r}")
     return ShardFile(**file)
 
 

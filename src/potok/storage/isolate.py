@@ -26,7 +26,7 @@ class ReaderDied(PotokError):
     def __init__(self, how: str) -> None:
         super().__init__(
             f"the process that read it {how}",
-            hint="the file is damaged in a way that no check found: restore it from a backup, and report this message",
+            hint="the file is damaged in a way that no check detected: restore it from a backup, and report this",
         )
 
 

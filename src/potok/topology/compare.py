@@ -215,7 +215,7 @@ def _code_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     if new.get("takes back"):
         why = "its function decides what is retracted, and the results of the old one would remain"
         return [Change(name, why, False, "function")]
-    return [Change(name, "its function changed; records from here on go through the new one", True)]
+    return [Change(name, "its function changed; records from now on go through the new one", True)]
 
 
 def _source_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
@@ -245,7 +245,7 @@ def _version_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) 
     changed = [version for version in before if after.get(version, before[version]) != before[version]]
     changes = [Change(name, what.format(version), False, "version") for version in changed]
     gone = [version for version in before if version not in after]
-    what = "version {} is gone; its instances take no more events until it is passed as earlier="
+    what = "version {} is missing; its instances process no events until it is passed as earlier="
     return changes + [Change(name, what.format(version), True) for version in gone]
 
 
@@ -257,7 +257,7 @@ def _table_changes(name: str, old: Mapping[str, str] | None, new: Mapping[str, s
     changes = []
     for part in ("kind", "key", "value", "window", "cells"):
         if part == "value" and _only_adds_columns(old, new):
-            what = "its value has new columns; rows that are there have no value in them"
+            what = "its value has new columns; existing rows have no value in them"
             changes.append(Change(name, what, True, part))
         elif old.get(part) != new.get(part):
             was, now = (_render(layout.get(part, "none")) for layout in (old, new))

@@ -33,7 +33,7 @@ def test_a_port_in_use_is_reported_with_a_command_to_type(potok, kafka: ServerSt
     result = potok("kafka", "up", "--port", str(kafka.port))
     assert result.code == 1
     assert result.err.splitlines()[-2:] == [
-        f"error: port {kafka.port} of this machine is taken by another program",
+        f"error: port {kafka.port} of this machine is in use by another program",
         "  hint: pick a free one: potok kafka up --port 0",
     ]
 

@@ -197,7 +197,7 @@ def refused(builder: StreamsBuilder, write: Any) -> PotokError:
     ("write", "message"),
     [
         (lambda o, p, u: o.join(u, within=1), "a join with a table has no window"),
-        (lambda o, p, u: o.outer_join(u, within=1), "a stream has no outer join with a table"),
+        (lambda o, p, u: o.outer_join(u, within=1), "a stream cannot be outer-joined with a table"),
         (lambda o, p, u: o.join(p, within=-1), "within= cannot be negative"),
         (lambda o, p, u: o.join(p, within=1, grace=-1), "grace= cannot be negative"),
         (lambda o, p, u: o.join(p, within=1, on="user"), "on= and wait_for_table= are for joins with a table"),

@@ -155,7 +155,7 @@ def test_flow_control_is_accepted_where_it_can_be() -> None:
 
 def test_a_time_by_cron_that_is_none_names_its_line() -> None:
     app = faust.App("app")
-    with pytest.raises(PotokError, match="is not a time for cron") as caught:
+    with pytest.raises(PotokError, match="is not a cron expression") as caught:
         app.crontab("*/5 * * *")(lambda: None)
     assert caught.value.at is not None
     assert Path(caught.value.at.file).name == Path(__file__).name

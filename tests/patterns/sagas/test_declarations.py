@@ -142,7 +142,7 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
         lambda: potok.step(send=ProcessPayment, ok=PaymentProcessed, undo=RefundPayment, undo_failed=PaymentFailed),
     ),
     ("a timeout must be positive", lambda: potok.step(send=ProcessPayment, ok=PaymentProcessed, timeout="0 s")),
-    ("a retry is not negative", lambda: potok.retry(-1)),
+    ("a retry cannot be negative", lambda: potok.retry(-1)),
     ("together takes two or more steps", lambda: potok.together(PAYMENT)),
     (
         'a step of "both" has no name',
@@ -162,7 +162,7 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
     ("the version of a saga", lambda: potok.saga("c", by="order_id", starts=OrderCreated, version=0)),
     ('missing="later" is unknown', lambda: potok.saga("c", by="i", starts=OrderCreated, missing="later")),  # type: ignore[arg-type]
     ('clock="sun" is unknown', lambda: potok.saga("c", by="i", starts=OrderCreated, clock="sun")),  # type: ignore[arg-type]
-    ("keep= is not negative", lambda: potok.saga("c", by="i", starts=OrderCreated, keep=-1)),
+    ("keep= cannot be negative", lambda: potok.saga("c", by="i", starts=OrderCreated, keep=-1)),
     ("no event starts saga", lambda: program(handlers(Nothing))),
     ("starts= is for sagas of steps", lambda: program(handlers(Nothing, starts=OrderCreated))),
     ('"count" has no default', lambda: program(handlers(NoDefault))),

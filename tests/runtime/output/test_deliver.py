@@ -146,7 +146,7 @@ def test_a_sink_that_fails_stops_the_query_and_its_batch_comes_again(tmp_path: P
     orders.group_by_key().count(name="counts")
     with InProcess(builder, directory=tmp_path) as driver:
         driver.send("orders", 1, key="a")
-        with pytest.raises(DeliveryFailed, match=r'sink "shop" .* did not take batch 1: ConnectionError'):
+        with pytest.raises(DeliveryFailed, match=r'sink "shop" .* rejected batch 1: ConnectionError'):
             driver.run()
         assert (driver.read("copies"), driver.table("counts").all()) == ([], {})
         broken.clear()

@@ -120,7 +120,7 @@ def test_a_worker_that_dies_costs_only_the_query_that_kills_it(shared: ByHand) -
     assert shared.executor.jobs == [{"one", "deadly", "two"}, {"one"}, {"deadly"}, {"two"}]
     states = {name: status.state for name, status in shared.statuses().items()}
     assert states == {"one": QueryState.RUNNING, "deadly": QueryState.FAILED, "two": QueryState.RUNNING}
-    assert "a Python worker of Spark's died" in shared.statuses()["deadly"].error
+    assert "a Python worker of Spark died" in shared.statuses()["deadly"].error
     assert shared.counts("one") == shared.counts("two") == {f"u{n}": 2 for n in range(5)}
 
 

@@ -101,7 +101,7 @@ def test_a_worker_that_is_killed_fails_its_query_and_the_others_lose_nothing(spa
         shared.wait_caught_up(120)
         found = shared.statuses()
         assert (found["sound"].state, found["deadly"].state) == (QueryState.RUNNING, QueryState.FAILED)
-        assert "a Python worker of Spark's died" in found["deadly"].error
+        assert "a Python worker of Spark died" in found["deadly"].error
         assert (total(shared, "sound"), total(shared, "deadly")) == (200, 100)
         assert shared.is_active
 

@@ -142,7 +142,7 @@ def test_the_routing_key_contains_the_key_and_what_no_queue_takes_becomes_a_dead
     ]
     # The second of those that were delivered: the others were refused before.
     assert failures[1] == "no queue takes it: NO_ROUTE"
-    assert failures[3] == "a record without a key: give it one with select_key"
+    assert failures[3] == "the record has no key: set one with select_key"
     assert failures[4] == "the routing key is longer than 255 bytes"
     assert "pass with_key=True" in failures[5]
 

@@ -70,9 +70,7 @@ def test_records_are_messages_in_their_order() -> None:
             driver.send("orders", key="b", value={"n": 3})
             driver.run()
             assert [socket.recv_multipart() for _ in range(2)] == [[b"a", b'{"n":1}'], [b"b", b'{"n":3}']]
-            assert [each.error for each in driver.dead_letters()] == [
-                "a record without a key: give it one with select_key"
-            ]
+            assert [each.error for each in driver.dead_letters()] == ["the record has no key: set one with select_key"]
 
 
 def test_nobody_who_pulls_makes_dead_letters_of_what_was_not_sent_and_numbers_have_no_gap() -> None:

@@ -168,7 +168,7 @@ def test_a_broker_that_is_not_there_or_refuses_is_reported(tmp_path: Path) -> No
         ({"qos": 2}, "qos = 2 is not possible"),
         ({"qos": 0}, "QoS 0 has no acknowledgements to withhold"),
         ({"receive_maximum": 0}, "receive_maximum = 0 is out of range"),
-        ({"overload": Overload(when_full="reject")}, "MQTT has no refusal"),
+        ({"overload": Overload(when_full="reject")}, "MQTT cannot reject a message"),
         ({"id": "topic"}, 'id = "topic" names no part of a message'),
     ],
 )

@@ -170,7 +170,7 @@ def test_the_frames_of_a_zeromq_message_are_named_by_their_numbers(tmp_path: Pat
         ({"listen": "127.0.0.1:1"}, '"127.0.0.1:1" is not an endpoint'),
         ({"listen": "tcp://no.such.host.invalid:1"}, "cannot listen on tcp://no.such.host.invalid:1"),
         ({"sequence": "header:n"}, 'sequence = "header:n" names no part'),
-        ({"overload": Overload(when_full="reject")}, "the protocol has no refusal"),
+        ({"overload": Overload(when_full="reject")}, "the protocol cannot reject a message"),
     ],
 )
 def test_options_that_cannot_work_are_refused(tmp_path: Path, kind: str, options: dict[str, Any], message: str) -> None:

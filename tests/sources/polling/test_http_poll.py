@@ -166,11 +166,11 @@ def test_a_header_may_be_a_secret(tmp_path: Path, endpoint: Endpoint, monkeypatc
     ("options", "message"),
     [
         ({"url": "ftp://host/"}, "the url is not one of HTTP"),
-        ({"cron": "every day"}, '"every day" is not a time for cron'),
+        ({"cron": "every day"}, '"every day" is not a cron expression'),
         ({"body": "raw", "id": "body:id"}, 'a body that is "raw" has no fields for id'),
         ({"items": "a", "body": "json"}, "items needs an array"),
         ({"headers": ("Authorization",)}, 'the header "Authorization" has no value'),
-        ({"overload": Overload(when_full="drop_newest")}, "an endpoint waits until it is asked"),
+        ({"overload": Overload(when_full="drop_newest")}, "an endpoint is polled"),
     ],
 )
 def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:

@@ -83,5 +83,5 @@ def test_every_metric_of_a_flood_has_landed_or_is_counted(tmp_path: Path) -> Non
 
 
 def test_a_policy_that_asks_senders_to_wait_is_refused() -> None:
-    with pytest.raises(TopologyError, match="UDP cannot slow its senders down"):
+    with pytest.raises(TopologyError, match="UDP has no flow control"):
         Gateway("memory:", [spec(overload=Overload(when_full="block"))])

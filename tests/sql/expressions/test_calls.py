@@ -86,7 +86,7 @@ def test_a_function_that_comes_with_sql_is_found_again_by_name() -> None:
     ("sql", "kind", "message"),
     [
         ("SUBSTRIN('x', 1)", UnknownName, "did you mean SUBSTRING?"),
-        ("NO_SUCH_THING_AT_ALL(1)", UnknownName, "LIST FUNCTIONS shows all there are"),
+        ("NO_SUCH_THING_AT_ALL(1)", UnknownName, "LIST FUNCTIONS shows all functions"),
         ("SUM(1)", Refused, "the aggregate SUM is not allowed here"),
         ("1 + COUNT(*)", Refused, "the aggregate COUNT is not allowed here"),
         ("EXPLODE(ARRAY[1])", Refused, "the table function EXPLODE is not allowed here"),
@@ -94,7 +94,7 @@ def test_a_function_that_comes_with_sql_is_found_again_by_name() -> None:
         ("TRANSFORM(ARRAY[1], (x, y) => x)", SqlTypeError, "TRANSFORM does not take (ARRAY<INTEGER>, lambda)"),
         ("TRANSFORM(ARRAY[1], x => y)", UnknownName, "there is no column Y"),
         ("TRANSFORM(ARRAY[1], x => x + 'a')", SqlTypeError, "'+' does not take INTEGER and VARCHAR"),
-        ("TRANSFORM(ARRAY[ARRAY[1]], x => TRANSFORM(x, x => x))", Refused, "the parameter X is one already"),
+        ("TRANSFORM(ARRAY[ARRAY[1]], x => TRANSFORM(x, x => x))", Refused, "the parameter X is declared twice"),
         ("FILTER(ARRAY[1], x => x + 1)", SqlTypeError, "FILTER does not take"),
         ("TIMESTAMPADD(HUORS, 1, CAST('2020' AS TIMESTAMP))", UnknownName, "did you mean HOURS?"),
         ("DATESUB(YEARS, 1, CAST('2020' AS DATE))", UnknownName, "there is no unit of time YEARS"),

@@ -37,8 +37,8 @@ def check(
 ) -> None:
     """List the types and versions of the events in a topic, missing versions, and records that are not events.
 
-    With a program, also show how it reads each version: as it is, by its upcasts, or not at all. The exit code is 1 if
-    there are records that it would set aside. The topic is read once, from its beginning to its present end.
+    With a program, also show how it reads each version: unchanged, by its upcasts, or not at all. The exit code is 1 if
+    there are records that would become dead letters. The topic is read once, from its beginning to its current end.
     """
     types = None if program is None else _types_read(program, topic)
     with opened_log(context, broker) as log:

@@ -57,7 +57,9 @@ def produce(
     null: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Text that means a null value, which deletes the key in a table.")
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Append to this partition, whatever the keys.")] = None,
+    partition: Annotated[
+        int | None, typer.Option(min=0, help="Append to this partition, regardless of the keys.")
+    ] = None,
     skip: Annotated[
         int, typer.Option(min=0, metavar="LINES", help="Skip this many lines, which are already appended.")
     ] = 0,

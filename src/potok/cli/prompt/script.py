@@ -99,7 +99,7 @@ class Script:
     def _run_script(self, statement: ast.RunScript) -> None:
         path = Path(statement.path)
         if self._depth == DEEPEST:
-            hint = "does a script run itself?"
+            hint = "check whether a script runs itself"
             raise Refused(f"scripts are nested more than {DEEPEST} deep", hint=hint, location=statement.at)
         try:
             text = read_text(path)
@@ -119,7 +119,7 @@ def check_ends(text: str, file: str) -> None:
             statement = parsed.statement
             if isinstance(statement, ast.Print) or (isinstance(statement, ast.Query) and statement.query.emit):
                 hint = "remove it, or create a stream: CREATE STREAM name AS SELECT ..."
-                raise Refused("the rows of this query would not be shown", hint=hint, location=parsed.at)
+                raise Refused("the rows of this query would not be displayed", hint=hint, location=parsed.at)
     except SqlError as error:
         raise located(error, text, file) from None
 

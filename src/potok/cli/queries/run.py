@@ -51,7 +51,7 @@ def run(
         int | None,
         typer.Option(min=0, max=65535, help="Port for the web pages of an app; default 6066, 0 for any free port."),
     ] = None,
-    without_web: Annotated[bool, typer.Option("--without-web", help="Serve no pages.")] = False,
+    without_web: Annotated[bool, typer.Option("--without-web", help="Do not serve web pages.")] = False,
     start_at: Annotated[
         str | None,
         typer.Option("--start", help="Where a new query starts: earliest, latest, or an instant such as yesterday."),

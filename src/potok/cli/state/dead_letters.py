@@ -32,10 +32,10 @@ Reason = Annotated[
 Step = Annotated[str | None, typer.Option(help="Only those of this step.")]
 Topic = Annotated[str | None, typer.Option(help="Only those of records from this topic.")]
 Since = Annotated[
-    str | None, typer.Option(metavar="TIME", help="Only those written since then: yesterday, 2h ago, 2026-05-01.")
+    str | None, typer.Option(metavar="TIME", help="Only those written since this time: yesterday, 2h ago, 2026-05-01.")
 ]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those written before then.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those written before this time.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it.")]
 
 
 class NoSuchDeadLetter(QueryError):

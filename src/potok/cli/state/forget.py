@@ -41,5 +41,5 @@ def forget(
     if as_json:
         print_json({"subject": subject, "topics": topics})
         return
-    announced = f"; appended SubjectForgotten to {', '.join(topics)}" if topics else "; its topics knew it already"
+    announced = f"; appended SubjectForgotten to {', '.join(topics)}" if topics else "; its topics already contain it"
     note(f'the key of "{subject}" is deleted{announced}')

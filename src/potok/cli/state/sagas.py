@@ -88,13 +88,13 @@ def show(
 
 @app.command()
 def retry(context: typer.Context, saga: SagaName, key: Key, query: QueryOption = None, broker: Broker = None) -> None:
-    """Repeat what an instance is stuck at."""
+    """Repeat the step at which an instance is stuck."""
     _tell(context, saga, key, "retry", query, broker)
 
 
 @app.command()
 def skip(context: typer.Context, saga: SagaName, key: Key, query: QueryOption = None, broker: Broker = None) -> None:
-    """Go past what an instance is stuck at."""
+    """Skip the step at which an instance is stuck."""
     _tell(context, saga, key, "skip", query, broker)
 
 

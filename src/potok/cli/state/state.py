@@ -82,7 +82,7 @@ def backup(
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
-    """Back up the state of a query with its batch and offsets, whether it runs or not."""
+    """Back up the state of a query with its batch and offsets, whether or not it is running."""
     from potok.runtime.operations import backup as engine
 
     with opened_log(context, broker) as log:

@@ -16,12 +16,14 @@ from potok.errors import QueryError
 if TYPE_CHECKING:
     from potok.runtime.webhooks.journal import WebhookSelection
 
-app = command_app(no_args_is_help=True, help="List webhooks that were sent, and send them again.")
+app = command_app(no_args_is_help=True, help="List the deliveries of webhooks, and send them again.")
 
 Endpoint = Annotated[str | None, typer.Option(help="Only those to this endpoint.")]
 Id = Annotated[str | None, typer.Option("--id", metavar="WEBHOOK_ID", help="Only the delivery with this webhook-id.")]
-Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only from then on: yesterday, 2h ago, 2026-05-01.")]
-Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only before then.")]
+Since = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Only those from this time on: yesterday, 2h ago, 2026-05-01.")
+]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Only those before this time.")]
 OUTCOMES = ("delivered", "retry", "failed", "disabled", "expired")
 
 
@@ -75,7 +77,7 @@ def list_webhooks(
 
 @app.command()
 def endpoints(context: typer.Context, query: QueryOption = None, broker: Broker = None, as_json: Json = False) -> None:
-    """List the endpoints of a query and what waits for them."""
+    """List the endpoints of a query and their pending deliveries."""
     from potok.runtime.webhooks.journal import WebhookJournal
 
     with opened_log(context, broker) as log:
@@ -94,14 +96,16 @@ def redrive(
     context: typer.Context,
     query: QueryOption = None,
     endpoint: Endpoint = None,
-    outcome: Annotated[str | None, typer.Option(help="Only deliveries whose last attempt ended so.")] = "failed",
+    outcome: Annotated[
+        str | None, typer.Option(help="Only deliveries whose last attempt had this outcome.")
+    ] = "failed",
     identifier: Id = None,
     since: Since = None,
     until: Until = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="All deliveries of records in the time range, also those that were taken.")
+        bool, typer.Option("--all", help="All deliveries of records in the time range, including successful ones.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done without doing it.")] = False,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:

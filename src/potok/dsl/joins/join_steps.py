@@ -118,7 +118,7 @@ def _with_table(
 
 def _first(functions: tuple[Selector, ...], table: str, at: Location | None) -> tuple[Selector, tuple[Selector, ...]]:
     if not functions:
-        hint = 'say by which key: stream.join(products, "product_id", lambda order, product: ...)'
+        hint = 'name the key: stream.join(products, "product_id", lambda order, product: ...)'
         raise TopologyError(f'a join with the global table "{table}" needs the key to look up', hint=hint, at=at)
     return functions[0], functions[1:]
 

@@ -376,7 +376,7 @@ class Joining(Handle, Generic[K, V]):
         at = calling_location()
         if isinstance(other, Table):
             hint = "use left_join, or make a table of this stream: stream.to_table().outer_join(table)"
-            raise TopologyError("a stream has no outer join with a table", hint=hint, at=at)
+            raise TopologyError("a stream cannot be outer-joined with a table", hint=hint, at=at)
         options = joiner, within, grace, None, None, value, False, name, at
         return self._joined(other, JoinRequest(JoinKind.OUTER, functions, *options))
 

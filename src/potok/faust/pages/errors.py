@@ -24,7 +24,7 @@ class WebError(Exception):
     """`detail` is what the client reads, `code` the status; further arguments are added to the response."""
 
     code: ClassVar[int] = 500
-    detail: ClassVar[str] = "the page cannot answer"
+    detail: ClassVar[str] = "the page failed"
 
     def __init__(self, detail: str | None = None, *, code: int | None = None, **extra_context: Any) -> None:
         self.status = code or type(self).code
@@ -60,7 +60,7 @@ class NotAuthenticated(WebError):
 
 
 class PermissionDenied(WebError):
-    code, detail = 403, "this is not allowed"
+    code, detail = 403, "permission denied"
 
 
 class NotFound(WebError):
@@ -68,7 +68,7 @@ class NotFound(WebError):
 
 
 class MethodNotAllowed(WebError):
-    code, detail = 405, "the page does not take this method"
+    code, detail = 405, "the page does not support this method"
 
 
 class NotAcceptable(WebError):
@@ -80,4 +80,4 @@ class UnsupportedMediaType(WebError):
 
 
 class Throttled(WebError):
-    code, detail = 429, "there were too many requests"
+    code, detail = 429, "too many requests"

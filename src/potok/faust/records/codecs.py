@@ -14,7 +14,7 @@ from potok.operators.agents.context import Unfit
 from potok.operators.core.call import describe_error
 from potok.records.formats.registry import format_named
 
-_PICKLE = "bytes of a topic would run as a program; use json, avro or protobuf, or a codec of your own"
+_PICKLE = "unpickling bytes of a topic can run code; use json, avro or protobuf, or a codec of your own"
 
 
 class NoCodec(SchemaError):

@@ -192,7 +192,7 @@ def take_fields(cls: type) -> dict[str, FieldDescriptor]:
 
 
 def no_objects(record: Any, *_: Any, **__: Any) -> None:
-    raise TypeError(f"{type(record).__name__} is abstract: make one of its subclasses")
+    raise TypeError(f"{type(record).__name__} is abstract: create an instance of a subclass")
 
 
 def both(first: Callable[[Any], None] | None, second: Callable[[Any], None]) -> Callable[[Any], None]:

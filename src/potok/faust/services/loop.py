@@ -54,7 +54,7 @@ class AppLoop:
             self._running = None
         thread.join(LEAVE_S)
         if thread.is_alive():
-            _logger.warning("a page, a timer or a task blocks without waiting: it is abandoned")
+            _logger.warning("a page, a timer or a task blocks the event loop: it is abandoned")
 
     def _run(self, ready: threading.Event) -> None:
         asyncio.run(self._until_ended(ready))

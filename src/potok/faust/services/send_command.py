@@ -36,14 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-V", "--value-type", metavar="MODEL", help="the record class of the value")
     parser.add_argument("--key-serializer", help="the format of the key: json, raw, or a codec")
     parser.add_argument("--value-serializer", help="the format of the value, if not that of the topic")
-    parser.add_argument("--partition", type=int, help="refused: it follows from the key")
-    parser.add_argument("-r", "--repeat", type=int, default=1, metavar="N", help="send it so many times")
-    parser.add_argument(
-        "--min-latency", type=float, default=0.0, metavar="S", help="wait at least this long between records"
-    )
-    parser.add_argument(
-        "--max-latency", type=float, default=0.0, metavar="S", help="wait at most this long between records"
-    )
+    parser.add_argument("--partition", type=int, help="not supported: the key determines it")
+    parser.add_argument("-r", "--repeat", type=int, default=1, metavar="N", help="number of times to send it")
+    parser.add_argument("--min-latency", type=float, default=0.0, metavar="S", help="minimum pause between records")
+    parser.add_argument("--max-latency", type=float, default=0.0, metavar="S", help="maximum pause between records")
 
 
 def send(app: App, parsed: argparse.Namespace) -> None:

@@ -200,7 +200,7 @@ class NotCron(TopologyError):
 
     def __init__(self, text: str) -> None:
         super().__init__(
-            f'"{text}" is not a time for cron',
+            f'"{text}" is not a cron expression',
             hint='write minute hour day month weekday: "*/5 * * * *", "0 9 * * mon"',
             at=Location.of_caller(),
         )

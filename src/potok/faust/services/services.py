@@ -66,7 +66,7 @@ class WithServices:
 
     def crontab(self, cron_format: str, *, timezone: Any = None, **options: Any) -> Callable[[Any], Any]:
         """Call a function at the times of a cron expression: `"0 9 * * mon"`; UTC unless a zone is given."""
-        left_out("a time by cron", options, TIMED)
+        left_out("a cron expression", options, TIMED)
         return self._time(lambda work: by_cron(work, cron_format, timezone or self.options.get("timezone")))
 
     def task(self, function: Any = None, **options: Any) -> Any:

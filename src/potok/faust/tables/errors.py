@@ -24,6 +24,6 @@ class OnlyAgentsWrite(StateError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f'table "{table}" can be changed by agents alone',
+            f'table "{table}" can be changed only by agents',
             hint="send a record to a topic whose agent makes the change",
         )

@@ -87,7 +87,10 @@ class Table:
             return None
         found = running.tables.get(self.name)
         if found is None:
-            raise NotHere(self.name, running.elsewhere.get(self.name, "the build did not see that this agent uses it"))
+            raise NotHere(
+                self.name,
+                running.elsewhere.get(self.name, "the analysis of the program did not find that this agent uses it"),
+            )
         return found
 
     @property
@@ -282,7 +285,7 @@ class Table:
 
     def _in_windows(self, size: Any, step: Any, expires: Any) -> WindowedTable:
         if self.windowed is not None:
-            raise TopologyError(f'table "{self.name}" already has windows', hint="give it windows once", at=self.at)
+            raise TopologyError(f'table "{self.name}" already has windows', hint="define its windows once", at=self.at)
         self.windowed = WindowedTable(self, size, step, expires)
         return self.windowed
 

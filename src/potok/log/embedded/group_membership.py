@@ -214,11 +214,11 @@ class _Seat:
         try:
             self._quit()
         except LogError as error:
-            _logger.info('a member left group "%s" without a word: %s', self._group, error)
+            _logger.info('a member could not leave group "%s" cleanly: %s', self._group, error)
 
     def _give_up(self) -> None:
         _logger.warning(
-            'a consumer of group "%s" asked for nothing in %g seconds; others read its partitions (max_pause=)',
+            'a consumer of group "%s" did not poll for %g seconds; its partitions were reassigned (max_pause=)',
             self._group,
             self._max_pause,
         )

@@ -195,7 +195,7 @@ class Clients:
         try:
             self.admin().list_topics(timeout=_SLICE_S)
         except KafkaException as error:
-            _logger.debug("nobody says who leads: %s", error)
+            _logger.debug("no leader is known: %s", error)
 
     def translated(self, error: KafkaError, about: str = "") -> LogError:
         """Convert an error of Kafka. `about` is the topic that it concerns."""

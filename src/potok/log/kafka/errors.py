@@ -33,7 +33,7 @@ class PortTaken(LogError):
 
     def __init__(self, port: int) -> None:
         super().__init__(
-            f"port {port} of this machine is taken by another program",
+            f"port {port} of this machine is in use by another program",
             hint="pick a free one: potok kafka up --port 0",
         )
 
@@ -59,9 +59,9 @@ class KafkaUnreachable(LogError):
 
     def __init__(self, servers: str, why: str) -> None:
         super().__init__(
-            f"Kafka at {servers} does not answer: {why}",
+            f"Kafka at {servers} does not respond: {why}",
             hint="is it running, and is the address right? for development: potok kafka up, "
-            'or no Kafka at all: broker="file:./data"',
+            'or without Kafka: broker="file:./data"',
         )
 
 
@@ -74,7 +74,7 @@ class KafkaRefused(LogError):
 
     def __init__(self, servers: str, why: str, hint: str = "") -> None:
         super().__init__(
-            f"Kafka at {servers} refused: {why}", hint=hint or "its own log says more; see also the rights of this user"
+            f"Kafka at {servers} refused: {why}", hint=hint or "see its log, and the permissions of this user"
         )
 
 
@@ -83,7 +83,7 @@ class TimeBefore1970(LogError):
 
     def __init__(self, topic: str, timestamp_ms: int) -> None:
         super().__init__(
-            f'a record for "{topic}" has the time {timestamp_ms} ms, and Kafka keeps no time before 1970',
+            f'a record for "{topic}" has the time {timestamp_ms} ms, and Kafka stores no time before 1970',
             hint="give such records another timestamp, and keep the instant in a field of the value",
         )
 
@@ -93,7 +93,7 @@ class TimeRefused(LogError):
 
     def __init__(self, topic: str, timestamp_ms: int) -> None:
         super().__init__(
-            f'topic "{topic}" takes no record with a time so far from the present as {timestamp_ms} ms',
+            f'topic "{topic}" rejects a record with a time as far from the present as {timestamp_ms} ms',
             hint="raise message.timestamp.before.max.ms or message.timestamp.after.max.ms of the topic",
         )
 
@@ -113,7 +113,7 @@ class PublishedOtherwise(LogError):
 
     def __init__(self, query: str, number: int) -> None:
         super().__init__(
-            f'the output of batch {number} of query "{query}" was published before a crash, and the batch has other '
-            "offsets today: its ledger was lost, or an older one was put back",
-            hint="put the ledger back, or give the query another name to start over",
+            f'the output of batch {number} of query "{query}" was published before a crash, and the batch now has '
+            "other offsets: its ledger was lost, or an older one was restored",
+            hint="restore the ledger, or give the query another name to start over",
         )

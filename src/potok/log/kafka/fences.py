@@ -64,7 +64,7 @@ def is_published(found: Fence | None, wanted: Fence, query: str) -> bool:
     if found is None or found.life != wanted.life or found.number < wanted.number:
         return False
     if found.number > wanted.number:
-        message = 'query "%s" was set back to batch %d, and has published batch %d before: output may come twice'
+        message = 'query "%s" was reset to batch %d, but batch %d is already published: output may be duplicated'
         _logger.warning(message, query, wanted.number, found.number)
         return False
     if found.offsets != wanted.offsets:

@@ -103,7 +103,7 @@ class KafkaMembership(Membership):
         error = None if message is None else message.error()
         if error is not None and error.code() == KafkaError._MAX_POLL_EXCEEDED:
             _logger.warning(
-                'a consumer of group "%s" asked for nothing for too long; others read its partitions (max_pause=)',
+                'a consumer of group "%s" did not poll for too long; its partitions were reassigned (max_pause=)',
                 self.group,
             )
         elif error is not None:

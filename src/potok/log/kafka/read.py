@@ -145,7 +145,7 @@ class Reader:
             if messages:
                 deadline = time.monotonic() + TIMEOUT_S
             elif time.monotonic() > deadline:
-                raise KafkaUnreachable(self._clients.options.bootstrap, f'no records of "{topic}" came')
+                raise KafkaUnreachable(self._clients.options.bootstrap, f'no records of "{topic}" arrived')
             yield records
 
     def _at_end(self, error: KafkaError, message: Message, topic: str, partition: int, end: int) -> int:

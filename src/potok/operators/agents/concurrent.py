@@ -116,7 +116,7 @@ class ConcurrentTurns(Turns):
                     instance.inlet = Inlet()
                     instance.coroutine = instance.part.start(instance.inlet)
                     if await self._go(instance, None, transaction, limit):
-                        raise RuntimeError(f'agent "{instance.part.name}" ended without asking for a record')
+                        raise RuntimeError(f'agent "{instance.part.name}" ended without reading a record')
                 if await self._go(instance, transaction.item, transaction, limit):
                     instance.coroutine = None
             self._check()

@@ -85,11 +85,11 @@ class Driven:
             waits_for = self.coroutine.send(None)
         except StopIteration as ended:
             self.coroutine = None
-            raise RuntimeError(f'agent "{self.part.name}" ended without asking for a record') from ended
+            raise RuntimeError(f'agent "{self.part.name}" ended without reading a record') from ended
         if waits_for is not WAITING:
             await self.wait(waits_for)
         if self.coroutine is None:
-            raise RuntimeError(f'agent "{self.part.name}" ended without asking for a record')
+            raise RuntimeError(f'agent "{self.part.name}" ended without reading a record')
         self.send = self.coroutine.send
 
     async def wait(self, waits_for: Any) -> None:

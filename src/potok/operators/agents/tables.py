@@ -26,8 +26,8 @@ class OutsideOfKey(StateError):
 
     def __init__(self, table: str, key: Any, own: Any) -> None:
         super().__init__(
-            f'table "{table}" was asked for {key!r} while the record of {own!r} is at hand: a spread agent may touch '
-            "no other row, because others are on other shards",
+            f'table "{table}" was asked for {key!r} while the record of {own!r} is processed: a spread agent can '
+            "access no other row, because other rows are on other shards",
             hint="spread the agent by the key of the table, @app.agent(topic, key=Order.user_id), or leave key= out",
         )
 

@@ -39,7 +39,7 @@ class OneOfSeveralWindows(StateError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f'the windows of table "{table}" overlap, and a value was changed in place in one of them alone',
+            f'the windows of table "{table}" overlap, and a value was changed in place in only one of them',
             hint="change it in all windows of the record: table[key] += 1, a method such as table[key].append(1), or "
             "table[key].each_window(change), which calls change(value) for each",
         )
@@ -50,7 +50,7 @@ class WithoutWindow(StateError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f'table "{table}" has a value for each window, and was asked for a key alone',
+            f'table "{table}" has a value for each window, but only a key was given',
             hint="use what tumbling() or hopping() has returned: counts = app.Table(...).tumbling(size)",
         )
 

@@ -54,7 +54,7 @@ def read_changes(
         return rows.column, errors, headers
     if node.lifetime != FOREVER:
         reason = (
-            "the change leaves out fields, and a table with a lifetime does not have them: set REPLICA IDENTITY FULL"
+            "the change omits fields, and a table with a time to live cannot supply them: set REPLICA IDENTITY FULL"
         )
         errors |= dict.fromkeys(rows.unavailable, reason)
         return rows.column, errors, headers

@@ -236,7 +236,7 @@ class OpenWindow(_Cell, WindowStore):
     def _checked(self, state: Any) -> Any:
         times, values = super()._checked(state)
         if len(times) != len(values) or not all(type(time) is int for time in times):
-            raise TypeError("times and values do not belong together")
+            raise TypeError("times and values do not match")
         return times, values
 
     def put(self, at: int, value: Any) -> None:

@@ -25,9 +25,9 @@ class NotRowIndependentError(QueryError):
 
     def __init__(self, step: str, where: str, way: str, first: str, other: str) -> None:
         super().__init__(
-            f'the function of step "{step}" does not treat each record by itself: for {where}, it gives {first} in the '
+            f'the function of step "{step}" does not treat records independently: for {where}, it gives {first} in the '
             f"whole chunk, and {other} {way}",
-            hint="which records are in one call differs from batch to batch, so a result may not depend on it: fit "
+            hint="the records of one call differ from batch to batch, so a result may not depend on it: fit "
             "models and compute totals elsewhere, and pass fixed numbers in with setup=",
         )
 

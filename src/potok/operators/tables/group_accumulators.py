@@ -175,7 +175,7 @@ def in_order(values: list[Any]) -> list[Any]:
     there = [value for value in values if value is not None]
     try:
         if any(value != value for value in there):
-            raise TypeError("what is not a number is not in order")
+            raise TypeError("a value that is not a number cannot be ordered")
         there.sort()
     except TypeError:
         there.sort(key=lambda value: (type(value).__name__, identity(value)))

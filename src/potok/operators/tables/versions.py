@@ -126,7 +126,7 @@ class KeepVersions(Operator):
             return chunk
         behind = (chunk.stream_time - chunk.timestamp - self._history_ms).tolist()
         errors = {
-            row: f"its time was out of the history: stream time {chunk.stream_time[row]} is {behind[row]} ms past it"
+            row: f"its time is outside the history: stream time {chunk.stream_time[row]} is {behind[row]} ms past it"
             for row in late.tolist()
         }
         assert isinstance(chunk.key, pa.Array)

@@ -53,7 +53,7 @@ class _Reads:
             raise TopologyError(f"{cls!r:.100} is not an event class", hint=hint, at=at)
         type_ = event_type(cls)
         if type_.name in self.types:
-            hint = "an event that has two meanings does not say which: declare two classes"
+            hint = "an event with two meanings is ambiguous: declare two classes"
             raise TopologyError(f'event "{type_.name}" is used twice in saga "{self._said.name}"', hint=hint, at=at)
         if self._said.by not in names_of(type_):
             text = f'event "{type_.name}" has no field "{self._said.by}", which names the instance'
@@ -198,7 +198,7 @@ class _Steps:
                 raise TopologyError("a choreography emits nothing", hint=hint)
             if end is None or end not in ENDS.values():
                 hint = 'name it done, aborted or stuck, or pass when="completed"'
-                raise TopologyError(f'it is not clear when "{name}" is emitted', hint=hint)
+                raise TopologyError(f'it is not specified when "{name}" is emitted', hint=hint)
             if end in found:
                 raise TopologyError(f"two events are emitted at the end {end}", hint=f'remove "{name}"')
             known, self._known = self._known, self._known if end == "completed" else start

@@ -84,7 +84,7 @@ def retry(times: int, delay: Duration = 0) -> Retry:
     """Send a failed command up to `times` times again, `delay` after each failure."""
     delay_ms = to_ms(delay)
     if times < 0 or delay_ms < 0:
-        raise TopologyError("a retry is not negative", hint='write potok.retry(3, "10 s")', at=Location.of_caller())
+        raise TopologyError("a retry cannot be negative", hint='write potok.retry(3, "10 s")', at=Location.of_caller())
     return Retry(times, delay_ms)
 
 
@@ -249,7 +249,7 @@ def _declaration(
         raise TopologyError(f'clock="{clock}" is unknown', hint="use wall or event", at=at)
     keep_ms = None if keep is None else to_ms(keep)
     if keep_ms is not None and keep_ms < 0:
-        raise TopologyError("keep= is not negative", hint='write keep="7 days"', at=at)
+        raise TopologyError("keep= cannot be negative", hint='write keep="7 days"', at=at)
     return SagaDeclaration(name, by, starts, version, missing, clock, keep_ms, at)
 
 

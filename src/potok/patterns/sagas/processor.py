@@ -132,7 +132,7 @@ class SagaProcessor(Processor):
             for name in (INSTANCES, *STATES):
                 self._stores[name].delete()
             return
-        assert instance is not None, "timers die with their instance"
+        assert instance is not None, "a timer ends with its instance"
         port = ContextPort(ctx, self._wall, "", at, instance["correlation"])
         if instance["version"] in self._machines:
             self._machine(instance).timer(instance, ctx.timer, port)

@@ -15,8 +15,7 @@ _LONGEST = 500
 _PLAN = "=== Streaming Query ==="
 _WORKER_DIED = "Python worker exited unexpectedly"
 WORKER_DIED = (
-    "a Python worker of Spark's died each time the task was tried: "
-    "it was killed, ran out of memory, or a library crashed"
+    "a Python worker of Spark died in every attempt of the task: it was killed, ran out of memory, or a library crashed"
 )
 
 _NETWORK = "Py4JNetworkError"
@@ -74,7 +73,7 @@ class QueryFailed(QueryError):
         hint = "nothing of the batch is visible; start the query again to retry it"
         hint += next((f"; {remedy}" for _, known, remedy in _OF_SPARK if known == cause), "")
         if cause.startswith(INTERNAL):
-            hint += ", and report this message if it fails again: nothing in the program explains it"
+            hint += ", and report this message if it fails again"
         super().__init__(f'query "{query}" failed: {cause}', hint=hint)
 
 

@@ -21,7 +21,7 @@ class StepFailed(QueryError):
         if shard is None:
             found, hint = (
                 "its records",
-                "Start the query again; if it stops again, report this message",
+                "Start the query again; if it fails again, report this message",
             )
         else:
             found = f"the state of shard {shard}"

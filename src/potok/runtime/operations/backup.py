@@ -45,7 +45,7 @@ class QueryHasState(QueryError):
 
 
 def backup(broker: Broker, query: str, directory: Path) -> Manifest:
-    """Copy the state of a query as of one committed batch, whether it runs or not."""
+    """Copy the state of a query as of one committed batch, whether or not it is running."""
     if directory.exists() and any(directory.iterdir()):
         raise BackupExists(directory)
     partial = directory.with_name(f"{directory.name}.partial")

@@ -11,7 +11,7 @@ from potok.log.broker import Broker
 from potok.topology.graph import Topology
 from potok.topology.nodes import Sink, StreamSource
 
-_HINT = 'write a directory apart from the log and its backups: personal_keys = "file:/secure/potok-keys"'
+_HINT = 'write a directory separate from the log and its backups: personal_keys = "file:/secure/potok-keys"'
 
 
 def checked_key_store(topology: Topology, broker: Broker, url: str) -> str:

@@ -306,7 +306,7 @@ def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool 
     if error is None:
         log.warning('query "%s" continues', name)
     else:
-        log.warning('query "%s" waits and tries again: %s', name, error.message)
+        log.warning('query "%s" is waiting to retry: %s', name, error.message)
     # On Kafka, the progress may be stored on the server that does not respond.
     if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
         with contextlib.suppress(PotokError):

@@ -168,7 +168,7 @@ class NotPicklable(TopologyError):
     def __init__(self, node: Node, cause: str) -> None:
         super().__init__(
             f'step "{node.name}" cannot be sent to Spark: {cause}',
-            hint="a function may not close over open files, locks or connections; make them inside it",
+            hint="a function may not close over open files, locks or connections; create them inside it",
             at=node.at,
         )
 

@@ -343,7 +343,7 @@ class QueryGroup:
     def _all_wait(self, error: PotokError | None) -> None:
         before, self.waiting_for = self.waiting_for, error
         if before is None and error is not None:
-            log.warning('all queries of "%s" wait and try again: %s', self.name, error.message)
+            log.warning('all queries of "%s" are waiting to retry: %s', self.name, error.message)
         elif before is not None and error is None:
             log.warning('the queries of "%s" continue', self.name)
 

@@ -99,7 +99,7 @@ class Dispatcher:
                 self._changed.wait(self._pause_s())
                 self._changed.clear()
             except MetadataConflict:
-                log.warning('webhooks of query "%s": another start of the query sends them', self._query)
+                log.warning('webhooks of query "%s": another process of the query sends them', self._query)
                 return
             except PotokError as error:
                 if self._closing_at is not None:
@@ -222,7 +222,7 @@ class Dispatcher:
     def _report(self, attempt: Attempt) -> None:
         if attempt.outcome is Outcome.DISABLED:
             log.warning(
-                'endpoint "%s" answered 410 and is disabled; `potok webhooks enable` resumes it', attempt.endpoint
+                'endpoint "%s" responded with 410 and is disabled; `potok webhooks enable` resumes it', attempt.endpoint
             )
         elif attempt.outcome is Outcome.FAILED:
             log.warning('webhook %s to "%s" failed for good: %s', attempt.id, attempt.endpoint, attempt.error)

@@ -33,7 +33,7 @@ class HttpTarget(SinkSpec):
 
     def check(self, types: Types, guarantee: Guarantee) -> None:
         if self.url.partition(":")[0] not in ("http", "https") or not clear_url(self.url).hosts:
-            raise TopologyError("this is not a web address", hint='write "https://example.org/orders"')
+            raise TopologyError("this is not an HTTP address", hint='write "https://example.org/orders"')
         for what, number in (("batch", self.batch), ("concurrency", self.concurrency)):
             if number < 1:
                 raise TopologyError(f"{what}={number} is too small", hint=f"write {what}=1 or more")

@@ -42,7 +42,7 @@ class OpenSearchTarget(SinkSpec):
 
     def check(self, types: Types, guarantee: Guarantee) -> None:
         if self.url.partition(":")[0] not in ("http", "https") or not clear_url(self.url).hosts:
-            raise TopologyError("this is not a web address", hint='write "http://localhost:9200"')
+            raise TopologyError("this is not an HTTP address", hint='write "http://localhost:9200"')
         if not _INDEX.fullmatch(self.index):
             hint = 'write lower-case letters, digits, "-" and "_", starting with a letter or a digit'
             raise TopologyError(f'"{self.index}" cannot be the name of an index', hint=hint)

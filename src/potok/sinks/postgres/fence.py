@@ -78,6 +78,8 @@ class Fences:
             self._fence_key,
         ).fetchone()
         if found is None:
-            raise SinkTaken(self._opening.step, self._label, "somebody who deleted its fence", "start the query again")
+            raise SinkTaken(
+                self._opening.step, self._label, "another process that deleted its fence", "start the query again"
+            )
         epoch, batch, digest, refused = found
         return Fence(epoch, batch, digest, {int(row): text for row, text in refused.items()})

@@ -19,7 +19,7 @@ from potok.sinks.urls import address_of, clear_url
 
 SCHEMES = ("postgresql", "postgres")
 
-NO_ROW = "a null value does not tell which row to delete: leave key= out, and give records that key with select_key"
+NO_ROW = "a null value does not say which row to delete: omit key=, and set the key of the records with select_key"
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ class PostgresWriter(SinkWriter):
             part = _slice(rows, start, end)
             failures |= self._put(connection, batch, part, _csv(part), first + start)
             if len(failures) > MOST_REFUSED:
-                cause = f"it refused more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}"
+                cause = f"it rejected more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}"
                 raise self._failed(batch.number, cause)
         return failures
 
@@ -91,7 +91,7 @@ class PostgresWriter(SinkWriter):
         missing = self._statements.create_table(connection)
         if missing is not None:
             hint = f"add it: {missing}; or leave the field out with map_values"
-            raise SinkMisfit(self._opening.step, self._target.label, "a column is not there", hint)
+            raise SinkMisfit(self._opening.step, self._target.label, "a column is missing", hint)
         try:
             self._statements.check(connection)
         except psycopg.errors.InvalidColumnReference as error:

@@ -42,12 +42,12 @@ class WebhookEndpoint:
 
     def check(self) -> None:
         if self.url.partition(":")[0] not in ("http", "https") or not clear_url(self.url).hosts:
-            raise TopologyError("this is not a web address", hint='write "https://example.org/webhooks"')
+            raise TopologyError("this is not an HTTP address", hint='write "https://example.org/webhooks"')
         if "/" in self.name:
             raise TopologyError(f'an endpoint cannot be named "{self.name}"', hint="leave the slash out")
         if not self.secrets:
             raise TopologyError(
-                f'endpoint "{self.name}" has no secret, so its owner could not tell who sent a webhook',
+                f'endpoint "{self.name}" has no secret, so its owner could not verify the sender of a webhook',
                 hint='pass secrets=["env:WEBHOOK_SECRET"] with "whsec_" and the output of openssl rand -base64 32',
             )
         # Where the program is only described, the environment need not have the secrets.

@@ -89,7 +89,7 @@ class Mqtt(ListenerSpec):
         if not 1 <= self.receive_maximum <= 65_535:
             text = f"receive_maximum = {self.receive_maximum} is out of range"
             raise TopologyError(text, hint="write a number from 1 to 65535")
-        self.overload.allow(("block", "drop_newest", "drop_oldest"), "MQTT has no refusal")
+        self.overload.allow(("block", "drop_newest", "drop_oldest"), "MQTT cannot reject a message")
         if self.qos == 0:
             self.overload.allow(("drop_newest", "drop_oldest"), "QoS 0 has no acknowledgements to withhold")
         check_part("key", self.key, _PROPERTIES)

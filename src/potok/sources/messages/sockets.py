@@ -34,7 +34,7 @@ class SocketSpec(ListenerSpec):
     )
     listen: str | None = option("The endpoint to bind, such as tcp://127.0.0.1:5555.", default=None)
     connect: tuple[str, ...] = option("The endpoints to connect to.", default=())
-    subscribe: tuple[str, ...] = option("`sub`: the beginnings of the messages to receive.", default=("",))
+    subscribe: tuple[str, ...] = option("`sub`: prefixes of the messages to receive.", default=("",))
     key: str | None = option("What becomes the key of a record: `frame:NUMBER` or `body:FIELD.FIELD`.", default=None)
     sequence: str | None = option(
         "Where a message has the number that its sender gave it, in the same form. Gaps are counted as `missing`.",
@@ -66,7 +66,7 @@ class SocketSpec(ListenerSpec):
         for name in ("high_water_mark", "max_message"):
             if getattr(self, name) < 1:
                 raise TopologyError(f"{name} is too small", hint="write 1 or more")
-        self.overload.allow(("block", "drop_newest", "drop_oldest"), "the protocol has no refusal")
+        self.overload.allow(("block", "drop_newest", "drop_oldest"), "the protocol cannot reject a message")
 
 
 class SocketListener(Listener):

@@ -54,7 +54,7 @@ class Fetch:
             finally:
                 response.release_conn()
         except urllib3.exceptions.HTTPError as error:
-            raise Unavailable(f"the endpoint does not answer: {error}") from error
+            raise Unavailable(f"the endpoint does not respond: {error}") from error
 
     def close(self) -> None:
         self._pool.clear()
@@ -65,7 +65,7 @@ class Fetch:
         if response.status != 200:
             after = response.headers.get("Retry-After", "")
             delay_s = min(float(after), _MOST_RETRY_AFTER_S) if after.isdecimal() else 0.0
-            raise Unavailable(f"the endpoint answered {response.status}", delay_s)
+            raise Unavailable(f"the endpoint responded with {response.status}", delay_s)
         body = bytearray()
         for chunk in response.stream(_CHUNK, decode_content=True):
             body += chunk

@@ -77,7 +77,7 @@ class HttpPoll(ListenerSpec):
         wrong = [each.partition(":")[0] for each in self.headers if ":" not in each]
         if wrong:
             raise TopologyError(f'the header "{wrong[0]}" has no value', hint='write headers = ["Name: value"]')
-        self.overload.allow(("block",), "an endpoint waits until it is asked")
+        self.overload.allow(("block",), "an endpoint is polled")
 
     def open(self, context: ListenerContext) -> Listener:
         return HttpPollListener(self, context)
@@ -135,7 +135,7 @@ class HttpPollListener(Listener):
                 if response is not None:
                     self._land(response)
             except BodyTooLarge:
-                self._report(f"the answer is larger than {self._spec.max_body} bytes")
+                self._report(f"the response is larger than {self._spec.max_body} bytes")
                 self._context.counters.refused(TOO_LARGE)
             except Unavailable as error:
                 self._report(str(error))
@@ -163,7 +163,7 @@ class HttpPollListener(Listener):
         try:
             messages = [self._message(value) for value in self._values(response.body)]
         except BadBody as error:
-            self._report(f"the answer cannot become records: {error}")
+            self._report(f"the response cannot become records: {error}")
             self._context.malformed([response.body], str(error))
             self._remember(response.validators)
             return

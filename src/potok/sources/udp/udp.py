@@ -50,7 +50,7 @@ class Udp(ListenerSpec):
     def check(self) -> None:
         ListenerSpec.check(self)
         Address.of(self.listen)
-        self.overload.allow(("drop_newest", "drop_oldest"), "UDP cannot slow its senders down")
+        self.overload.allow(("drop_newest", "drop_oldest"), "UDP has no flow control")
         if self.group is not None:
             _multicast(self.group)
         for name, most in (("sockets", 64), ("max_datagram", LARGEST)):

@@ -34,7 +34,7 @@ def _check_pull(query: ast.Select, properties: Properties) -> None:
         raise Refused("LIMIT is disabled for pull queries", hint=hint, location=query.at)
     if query.partition_by:
         hint = "leave it out, or keep the query running: EMIT CHANGES"
-        raise Refused("a query that ends writes no partitions", hint=hint, location=query.partition_by[0].at)
+        raise Refused("PARTITION BY is not for queries that end", hint=hint, location=query.partition_by[0].at)
     if query.window is not None:
         hint = "keep the query running: EMIT CHANGES; or group by parts of the time: GROUP BY ROWTIME / 3600000"
         raise Refused("WINDOW is for queries that keep running", hint=hint, location=query.window.at)
@@ -48,7 +48,7 @@ def _check_continuous(query: ast.Select, form: Form, properties: Properties) -> 
         raise Refused("a query that keeps running has no order", hint=hint, location=query.order_by[0].at)
     if query.emit is ast.Emit.FINAL and query.window is None:
         hint = "EMIT FINAL waits for windows to close: add WINDOW and GROUP BY, or write EMIT CHANGES"
-        raise Refused("there is no window that could close", hint=hint, location=query.at)
+        raise Refused("there is no window to close", hint=hint, location=query.at)
     if query.emit is ast.Emit.FINAL and not properties.flag(SUPPRESS):
         hint = f"write EMIT CHANGES, or SET '{SUPPRESS}' = 'true'"
         raise Refused("EMIT FINAL is disabled", hint=hint, location=query.at)

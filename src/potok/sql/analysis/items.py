@@ -72,7 +72,7 @@ def items_of(
             name = item.alias or _own_name(item.expression, rows) or names.name_for(item.expression)
             if kept and name in (*PSEUDO, *WINDOW_BOUNDS):
                 hint = f"give it another: {name} AS something_else"
-                raise Refused(f"{name} is a name of the system's", hint=hint, location=item.at)
+                raise Refused(f"{name} is a reserved name", hint=hint, location=item.at)
             found.append(Item(name, item.expression))
     _check_twice(query, found)
     return found

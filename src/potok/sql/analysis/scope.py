@@ -96,7 +96,7 @@ def resolve(rows: Rows, name: ast.Name) -> Field:
         hint = closest(name.source, rows.sources) or f"the sources here are {', '.join(rows.sources)}"
         raise UnknownName(f"there is no source {quoted(name.source)} here", hint=hint, location=name.at)
     if name.name in WINDOW_BOUNDS:
-        hint = "it is known behind GROUP BY with a WINDOW, and of sources with WINDOW_TYPE"
+        hint = "it is available after GROUP BY with a WINDOW, and for sources with WINDOW_TYPE"
         raise UnknownName(f"{rendered} is for windowed tables", hint=hint, location=name.at)
     known = [field.name for field in rows.fields if not field.hidden and name.source in ("", field.source)]
     hint = closest(name.name, [*known, *PSEUDO]) or f"the columns are {', '.join(map(quoted, known))}"

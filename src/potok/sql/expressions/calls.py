@@ -50,7 +50,7 @@ def call(node: ast.Call, checker: Checker, _: pa.DataType | None) -> Typed:
     function = function_named(node.name)
     if function is None:
         names = {**all_functions(), **users_functions()}
-        hint = closest(node.name, names) or "LIST FUNCTIONS shows all there are"
+        hint = closest(node.name, names) or "LIST FUNCTIONS shows all functions"
         raise UnknownName(f"there is no function {quoted(node.name)}", hint=hint, location=node.at)
     if isinstance(function, AggregateFunction):
         hint = "it is allowed in the select list and in HAVING of a query with GROUP BY, not inside another aggregate"
@@ -160,7 +160,7 @@ def _lambda(node: ast.Lambda, types: Sequence[pa.DataType], checker: Checker) ->
     reused = [name for name in node.parameters if name in checker.parameters or node.parameters.count(name) > 1]
     if reused:
         hint = "give it another name"
-        raise Refused(f"the parameter {quoted(reused[0])} is one already", hint=hint, location=node.at)
+        raise Refused(f"the parameter {quoted(reused[0])} is declared twice", hint=hint, location=node.at)
     if len(types) != len(node.parameters):
         message = f"the lambda has {len(node.parameters)} parameters, and is called with {len(types)}"
         raise SqlTypeError(message, hint="write (k, v) => ... for two", location=node.at)

@@ -146,7 +146,7 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
         return fold(CastTo(to, expression))
     hint = f"write CAST({expression} AS {type_name(to)})"
     if not can_cast(expression.type, to):
-        hint = "write a comparison" if to == BOOLEAN else f"give it something of type {type_name(to)}"
+        hint = "write a comparison" if to == BOOLEAN else f"pass a value of type {type_name(to)}"
     raise SqlTypeError(
         f"{expression} is {type_name(expression.type)}, and {type_name(to)} is asked for", hint=hint, location=node.at
     )

@@ -241,7 +241,7 @@ class _Analyser:
                 raise Refused(f"the measure {quoted(one.name)} has no type", hint=hint, location=one.at)
             if one.name in PSEUDO:
                 hint = f"give it another: {show(one.expression)} AS something_else"
-                raise Refused(f"{one.name} is a name of the system's", hint=hint, location=one.at)
+                raise Refused(f"{one.name} is a reserved name", hint=hint, location=one.at)
             measures.append((one.name, typed))
         shifts.update(scope.shifts)
         copied = self._copied(partition) if clause.rows is not ast.RowsPerMatch.ONE else []

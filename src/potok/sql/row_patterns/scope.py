@@ -133,7 +133,7 @@ class PatternScope:
             hint = "a number of rows is known before the query starts"
             raise Refused(f"the second argument of {call.name} must be a whole number", hint=hint, location=second.at)
         if second.value > MOST_SHIFTED:
-            hint = "so many rows would be kept of every partition"
+            hint = "this many rows would be kept for every partition"
             raise Refused(f"{call.name} reaches at most {MOST_SHIFTED:,} rows", hint=hint, location=second.at)
         return call.arguments[0], second.value
 
@@ -215,7 +215,7 @@ class _RowScope:
     def call(self, call: ast.Call) -> Typed | None:
         if call.name == "CLASSIFIER" and not call.arguments:
             if self.by:
-                hint = "the variable is known of rows of the match: LAST(CLASSIFIER(), 1)"
+                hint = "the variable is defined for rows of the match: LAST(CLASSIFIER(), 1)"
                 raise Refused("PREV and NEXT cannot contain CLASSIFIER", hint=hint, location=call.at)
             return ColumnRef(VARCHAR, CLASSIFIER, display="CLASSIFIER()")
         if call.name in (*PHYSICAL, *LOGICAL, *SEMANTICS, "MATCH_NUMBER"):

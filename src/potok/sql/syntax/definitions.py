@@ -165,7 +165,7 @@ def alter(cursor: Cursor) -> ast.Statement:
 
 def _added(cursor: Cursor) -> ast.ColumnDefinition:
     if cursor.at("DROP") or cursor.at("RENAME"):
-        raise cursor.error("columns can be added only", hint="ALTER STREAM s ADD COLUMN c INT")
+        raise cursor.error("columns can only be added", hint="ALTER STREAM s ADD COLUMN c INT")
     cursor.expect("ADD")
     if cursor.at("COLUMN") and cursor.at_name(ahead=2):
         cursor.take()

@@ -191,7 +191,7 @@ def _joins(cursor: Cursor) -> tuple[ast.Join, ...]:
 
 def _join_kind(cursor: Cursor) -> ast.JoinKind | None:
     if any(cursor.at(*words) for words in FOREIGN[:2]):
-        raise cursor.error("only INNER, LEFT, RIGHT and FULL joins are in the language")
+        raise cursor.error("only INNER, LEFT, RIGHT and FULL joins are supported")
     if cursor.accept("JOIN"):
         return ast.JoinKind.INNER
     for kind in ast.JoinKind:

@@ -95,7 +95,7 @@ def _nested(cursor: Cursor) -> ast.TypeName:
         return ast.TypeName("STRUCT", fields=tuple(fields), at=cursor.since(first))
     arguments = [type_name(cursor)]
     if first.value == "MAP":
-        cursor.expect_symbol(",", hint="a MAP has a type of keys and a type of values: MAP<VARCHAR, INT>")
+        cursor.expect_symbol(",", hint="a MAP has a key type and a value type: MAP<VARCHAR, INT>")
         arguments.append(type_name(cursor))
     _close(cursor)
     return ast.TypeName(first.value, tuple(arguments), at=cursor.since(first))

@@ -168,7 +168,7 @@ class TooManyKeys(QueryError):
 
     def __init__(self) -> None:
         super().__init__(
-            f"the query would have to remember more than {MOST_BYTES >> 20} MB of keys",
+            f"the query would have to store more than {MOST_BYTES >> 20} MB of keys",
             hint="leave WHERE out, or write the result to a table: CREATE TABLE ... AS SELECT",
         )
 

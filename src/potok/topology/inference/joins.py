@@ -48,7 +48,7 @@ class WindowedTable(TopologyError):
     def __init__(self, node: Node, table: str, at: Location | None) -> None:
         super().__init__(
             f'cannot join "{node.upstreams[0].name}" with the windowed table "{table}": '
-            "its keys hold the start and the end of a window",
+            "its keys contain the start and the end of a window",
             hint="turn it into a stream and give that another key: table.to_stream().select_key(...).to_table()",
             at=at,
         )

@@ -296,7 +296,7 @@ def _to_stream(node: ToStream, ups: list[Step]) -> Step:
 def _suppress(node: Suppress, ups: list[Step]) -> Step:
     if node.every_ms is None and ups[0].window is None:
         hint = "emit_final() is for tables with windows; emit_every(...) works on any table"
-        raise TopologyError("there is no window that could close", hint=hint, at=node.at)
+        raise TopologyError("there is no window to close", hint=hint, at=node.at)
     return replace(ups[0], exprs=(), reason="", plan=None, order_dependent=False, intact=False)
 
 

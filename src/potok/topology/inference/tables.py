@@ -64,7 +64,7 @@ def _table_aggregate(node: TableAggregate, ups: list[Step]) -> Step:
         ups[0].key,
         _result(node.aggregation, None if expr is None else expr.type, ups[0].value),
         (expr,),
-        reason or "rows are taken out and put in one by one",
+        reason or "rows are removed and added one by one",
         rekeyed=True,
         sharded=True,
         order_dependent=of_user,

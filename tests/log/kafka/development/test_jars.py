@@ -72,7 +72,7 @@ def test_what_is_not_a_jar_is_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path
         (target / "one-1.jar").write_text("<html>log in to the wireless network</html>")
 
     monkeypatch.setattr(jars, "retrieve", page)
-    with pytest.raises(JarsNotFound, match=r"one-1\.jar came damaged"):
+    with pytest.raises(JarsNotFound, match=r"one-1\.jar arrived damaged"):
         fetch(BUNDLE, tmp_path)
     assert {path.name for path in (tmp_path / "jars").iterdir()} == {"thing-1.lock"}
 
@@ -143,7 +143,7 @@ def test_progress_counts_jars_and_bytes() -> None:
     counter = ivy._Counter("a thing", lines.append)
     for line in ("... (1500kB)\n", ".. (0kB)\n", "\t[SUCCESSFUL ] a#b;1!b.jar(bundle) (7ms)\n"):
         counter.hear(line)
-    assert lines[0].endswith("looking up what belongs to it")
+    assert lines[0].endswith("resolving its dependencies")
     assert lines[1].endswith("1 jars, 1.5 MB (b.jar)")
 
 

@@ -97,7 +97,7 @@ class Upkeep:
                     except (LogError, OSError) as error:
                         failed.append(error)
         for other in failed[1:]:
-            _logger.warning("old records could not be looked after: %s", other)
+            _logger.warning("maintenance of old records failed: %s", other)
         if failed:
             raise failed[0]
 

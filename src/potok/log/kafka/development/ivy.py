@@ -48,7 +48,7 @@ class _Counter:
         self._title, self._progress = title, progress
         self._jars, self._kilobytes = 0, 0
         if progress is not None:
-            progress(f"fetching {title} from Maven Central: looking up what belongs to it")
+            progress(f"fetching {title} from Maven Central: resolving its dependencies")
 
     def hear(self, line: str) -> None:
         if size := _SIZE.search(line):
@@ -103,8 +103,8 @@ class _Watch:
 
 def _explained(title: str, output: str) -> JarsNotFound:
     if "SSLHandshakeException" in output:
-        why = "Java does not trust the certificate that it was shown"
-        hint = "behind a proxy that signs by itself, tell Java its certificate: keytool -importcert -cacerts -file ..."
+        why = "Java does not trust the certificate of the server"
+        hint = "behind a proxy with its own certificate, import that into Java: keytool -importcert -cacerts -file ..."
         return JarsNotFound(title, why, hint)
     if any(word in output for word in _UNREACHABLE):
         hint = (
@@ -114,8 +114,6 @@ def _explained(title: str, output: str) -> JarsNotFound:
         return JarsNotFound(title, "Maven Central did not answer", hint)
     if missing := _MISSING.search(output):
         named = ":".join(missing.groups())
-        return JarsNotFound(
-            title, f"Maven Central has no {named}", "a mirror in between may be behind; try again later"
-        )
+        return JarsNotFound(title, f"Maven Central has no {named}", "a mirror may be out of date; try again later")
     tail = " / ".join(output.strip().splitlines()[-2:])
     return JarsNotFound(title, f"Ivy said: {tail}", "try again; free some space if the disk is full")

@@ -146,8 +146,8 @@ def _write_manifest(bundle: Bundle, directory: Path) -> list[str]:
     jars = sorted(directory.glob("*.jar"))
     broken = [jar.name for jar in jars if not zipfile.is_zipfile(jar)]
     if broken or not jars:
-        why = f"{', '.join(broken)} came damaged" if broken else "there are none"
-        raise JarsNotFound(bundle.title, why, "try again; if it stays so, a proxy in between changes what it passes on")
+        why = f"{', '.join(broken)} arrived damaged" if broken else "there are none"
+        raise JarsNotFound(bundle.title, why, "try again; if it happens again, a proxy changes the downloads")
     (directory / MANIFEST).write_text(json.dumps({jar.name: _fingerprint(jar) for jar in jars}))
     return [jar.name for jar in jars]
 

@@ -141,7 +141,7 @@ class KafkaServer:
             known = json.loads(self.files.state.read_text())
             pid = int(self.files.pid.read_text())
         except FileNotFoundError:
-            raise ServerNotStarted("somebody is starting it at this moment", self.files.log) from None
+            raise ServerNotStarted("another process is starting it", self.files.log) from None
         return ServerStatus(self.files.directory, pid, known["port"], known["version"])
 
     def _taken_lock(self) -> TextIO:
@@ -151,7 +151,7 @@ class KafkaServer:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             lock.close()
-            raise ServerNotStarted("somebody is starting it at this moment", self.files.log) from None
+            raise ServerNotStarted("another process is starting it", self.files.log) from None
         self.files.pid.unlink(missing_ok=True)
         return lock
 

@@ -72,7 +72,7 @@ class ServerFiles:
         """Return the last exception in the log after byte `since`, or its last line."""
         lines = self.log.read_bytes()[since:].decode(errors="replace").splitlines()
         exceptions = [line for line in lines if _EXCEPTION.match(line)]
-        last = (exceptions or lines or ["it said nothing"])[-1]
+        last = (exceptions or lines or ["it printed nothing"])[-1]
         return last if len(last) <= _LONGEST_COMPLAINT else last[:_LONGEST_COMPLAINT] + "..."
 
 

@@ -74,7 +74,7 @@ class _Codec:
             found = self._parse(data)
             if self._bytes(found) == data:
                 return self._read(found)
-            reason = MisfitError(f"{_INVALID}: no value is written so")
+            reason = MisfitError(f"{_INVALID}: this is not an encoded value")
         except MisfitError as misfit:
             found, reason = None, misfit
         if data[:1] == b"\0" and len(data) > _HEADER:
@@ -93,7 +93,7 @@ class _Codec:
         try:
             found = fastavro.schemaless_reader(stream, self._avro, None)
         except _BROKEN as error:
-            reason = "the bytes end too soon" if isinstance(error, EOFError) else str(error)
+            reason = "the bytes are truncated" if isinstance(error, EOFError) else str(error)
             raise MisfitError(f"{_INVALID}: {reason}") from error
         if stream.tell() != len(data):
             raise MisfitError(f"{_INVALID}: {len(data) - stream.tell()} bytes are left over")

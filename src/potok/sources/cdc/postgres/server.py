@@ -94,7 +94,7 @@ def answered(url: str) -> Iterator[None]:
     except psycopg2.Error as error:
         if _ENDED in str(error):
             raise DatabaseUnreachable(url, "the server has ended the replication stream") from None
-        raise CaptureStopped(f"the database refuses: {redact(str(error)).strip()}") from None
+        raise CaptureStopped(f"the database rejects the request: {redact(str(error)).strip()}") from None
 
 
 def identity_of(replication: Connection) -> Identity:
@@ -187,7 +187,7 @@ class Server:
         confirmed, lost, active, plugin, here = found[0]
         if plugin != "pgoutput" or not here:
             raise CaptureStopped(
-                f'replication slot "{self.capture.slot}" belongs to something else', hint='choose another: slot="..."'
+                f'replication slot "{self.capture.slot}" belongs to another consumer', hint='choose another: slot="..."'
             )
         return Slot(int(confirmed or 0), bool(lost), active)
 

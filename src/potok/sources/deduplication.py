@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from potok.clock import now_ms
+from potok.duration import Duration, to_ms
 from potok.log.broker import Broker
 
 T = TypeVar("T")
@@ -24,6 +26,19 @@ class AnotherBody(Exception):
     """The id belongs to a request or message with another body."""
 
 
+class WithIds(Protocol):
+    """The options of a listener whose input may have ids."""
+
+    @property
+    def id(self) -> str | None: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def remember_ids(self) -> Duration: ...
+    @property
+    def max_ids(self) -> int: ...
+
+
 class Deduplication(Generic[T]):
     """The ids of the last `for_ms`, at most `max_ids` of them; `T` is what is remembered of one that is under way.
 
@@ -36,6 +51,15 @@ class Deduplication(Generic[T]):
         self._id_header, self._digest_header = f"potok-{what}-id", f"potok-{what}-digest"
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._under_way: dict[str, tuple[bytes, T]] = {}
+
+    @classmethod
+    def of(cls, spec: WithIds, broker: Broker, what: str) -> Deduplication[T] | None:
+        """Return the ids of recent records in the topic of a listener, or None if its input has no ids."""
+        if spec.id is None:
+            return None
+        known = cls(to_ms(spec.remember_ids), spec.max_ids, what)
+        known.load(broker, spec.topic, now_ms())
+        return known
 
     def headers(self, identifier: str, digest: bytes) -> tuple[tuple[str, bytes], ...]:
         """Return the headers by which a record is recognised."""

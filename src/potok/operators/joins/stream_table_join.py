@@ -45,12 +45,8 @@ class LookupKey(Transform):
         self._schema = schema
 
     def process(self, chunk: Chunk) -> None:
-        called = self.call(chunk)
-        fitted = self.fit(called.column, self._schema)
-        errors = {**fitted.errors, **called.errors}
-        if errors:
-            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-        self.emit(self.drop(replace(chunk, key=fitted.column, home=chunk.key), errors))
+        keys = self.result(chunk, self._schema)
+        self.emit(self.drop(replace(chunk, key=keys.column, home=chunk.key), keys.errors))
 
 
 class Joining(Operator):

@@ -107,6 +107,15 @@ class Transform(Operator):
         decoded = column_of(column, schema)
         return Called(decoded.column, decoded.errors)
 
+    def result(self, chunk: Chunk, schema: Schema | None) -> Called:
+        """Call the function, and convert its results to the declared type; what fails becomes dead letters."""
+        called = self.call(chunk)
+        fitted = self.fit(called.column, schema)
+        errors = {**fitted.errors, **called.errors}
+        if errors:
+            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
+        return Called(fitted.column, errors)
+
 
 class MapValues(Transform):
     """Replace the value."""
@@ -125,13 +134,9 @@ class MapValues(Transform):
         self._schema, self._null_stays = schema, null_stays
 
     def process(self, chunk: Chunk) -> None:
-        called = self.call(chunk)
-        fitted = self.fit(called.column, self._schema)
-        errors = {**fitted.errors, **called.errors}
-        if errors:
-            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-        column = without_null(fitted.column, chunk) if self._null_stays else fitted.column
-        self.emit(self.drop(chunk.with_value(column), errors))
+        made = self.result(chunk, self._schema)
+        column = without_null(made.column, chunk) if self._null_stays else made.column
+        self.emit(self.drop(chunk.with_value(column), made.errors))
 
 
 class SelectKey(Transform):
@@ -142,12 +147,8 @@ class SelectKey(Transform):
         self._schema = schema
 
     def process(self, chunk: Chunk) -> None:
-        called = self.call(chunk)
-        fitted = self.fit(called.column, self._schema)
-        errors = {**fitted.errors, **called.errors}
-        if errors:
-            self.task.dead_letters.add(chunk, errors, self.name, Reason.ERROR)
-        self.emit(self.drop(chunk.with_key(fitted.column), errors))
+        keys = self.result(chunk, self._schema)
+        self.emit(self.drop(chunk.with_key(keys.column), keys.errors))
 
 
 class Map(Transform):

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from urllib.parse import unquote, urlsplit
 
-from potok.clock import now_ms
-from potok.duration import Duration, to_ms, to_seconds
+from potok.duration import Duration, to_seconds
 from potok.errors import TopologyError
 from potok.records.log_record import LogRecord
 from potok.redact import redact
@@ -118,11 +117,7 @@ class MqttListener(Listener):
 
     def __init__(self, spec: Mqtt, context: ListenerContext) -> None:
         self._spec, self._context = spec, context
-        known: Deduplication[None] | None = None
-        if spec.id is not None:
-            known = Deduplication(to_ms(spec.remember_ids), spec.max_ids, "message")
-            known.load(context.broker, spec.topic, now_ms())
-        self._intake = Intake(context, known)
+        self._intake = Intake(context, Deduplication.of(spec, context.broker, "message"))
         self._problem: str | None = "not connected yet"
         self._connections = 0
         self._stopping, self._closing = threading.Event(), threading.Event()

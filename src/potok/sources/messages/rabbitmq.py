@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import orjson
 
-from potok.clock import now_ms
-from potok.duration import Duration, to_ms
+from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.event_loop import EventLoop
 from potok.records.log_record import LogRecord
@@ -97,11 +96,7 @@ class RabbitMqListener(Listener):
 
     def __init__(self, spec: RabbitMq, context: ListenerContext) -> None:
         self._spec, self._context = spec, context
-        known: Deduplication[None] | None = None
-        if spec.id is not None:
-            known = Deduplication(to_ms(spec.remember_ids), spec.max_ids, "message")
-            known.load(context.broker, spec.topic, now_ms())
-        self._intake = Intake(context, known)
+        self._intake = Intake(context, Deduplication.of(spec, context.broker, "message"))
         self._problem: str | None = "not connected yet"
         self._connections = 0
         self._given_up = threading.Event()

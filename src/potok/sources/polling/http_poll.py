@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from potok.clock import now_ms
-from potok.duration import Duration, to_ms, to_seconds
+from potok.duration import Duration, to_seconds
 from potok.errors import PotokError, TopologyError
 from potok.faust.services.service import wait_for_cron
 from potok.records.log_record import LogRecord
@@ -89,11 +88,7 @@ class HttpPollListener(Listener):
     def __init__(self, spec: HttpPoll, context: ListenerContext) -> None:
         self._spec, self._context = spec, context
         self._key = f"gateway/{spec.name}/http"
-        known: Deduplication[None] | None = None
-        if spec.id is not None:
-            known = Deduplication(to_ms(spec.remember_ids), spec.max_ids, "message")
-            known.load(context.broker, spec.topic, now_ms())
-        self._intake = Intake(context, known)
+        self._intake = Intake(context, Deduplication.of(spec, context.broker, "message"))
         stored = context.broker.get_metadata(self._key)
         self._validators: dict[str, str] = {} if stored is None else orjson.loads(stored)
         self._fetch = Fetch(spec.url, spec.headers, spec.max_body, to_seconds(spec.timeout))

@@ -9,8 +9,7 @@ import threading
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from potok.clock import now_ms
-from potok.duration import Duration, to_ms, to_seconds
+from potok.duration import Duration, to_seconds
 from potok.errors import TopologyError
 from potok.sources.bodies import BODIES
 from potok.sources.deduplication import Deduplication
@@ -115,10 +114,7 @@ class WebhookListener(Listener):
         address = Address.of(spec.listen)
         self._socket = _bound(spec.name, address)
         self.address = Address(address.host, int(self._socket.getsockname()[1]))
-        known: Deduplication[asyncio.Future[str | None]] | None = None
-        if spec.id is not None:
-            known = Deduplication(to_ms(spec.remember_ids), spec.max_ids, "webhook")
-            known.load(context.broker, spec.topic, now_ms())
+        known: Deduplication[asyncio.Future[str | None]] | None = Deduplication.of(spec, context.broker, "webhook")
         expected = Expected(
             spec.path,
             spec.body,

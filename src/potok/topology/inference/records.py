@@ -97,17 +97,14 @@ def _annotated(value: pa.DataType | None, fields: Sequence[tuple[str, About]], n
     return pa.struct([*value, *(pa.field(name, ABOUT_TYPES[about]) for name, about in fields)])
 
 
+def _with_value(up: Step, value: pa.DataType | None) -> Step:
+    """Return the step of a node that replaces values without a traced function."""
+    return replace(up, value=value, exprs=(), reason="", intact=False, plan=None, order_dependent=False)
+
+
 @infer_step.register
 def _annotate(node: Annotate, ups: list[Step]) -> Step:
-    return replace(
-        ups[0],
-        value=_annotated(ups[0].value, node.fields, node),
-        exprs=(),
-        reason="",
-        intact=False,
-        plan=None,
-        order_dependent=False,
-    )
+    return _with_value(ups[0], _annotated(ups[0].value, node.fields, node))
 
 
 @infer_step.register
@@ -193,15 +190,7 @@ def _map_batches(node: MapBatches, ups: list[Step]) -> Step:
     if repeated is not None:
         hint = "rename the field with map_values, or choose another row_column="
         raise TopologyError(f'the function would get two columns "{repeated}"', hint=hint, at=node.at)
-    return replace(
-        ups[0],
-        value=arrow_of(node.schema),
-        exprs=(),
-        reason="",
-        intact=False,
-        plan=None,
-        order_dependent=False,
-    )
+    return _with_value(ups[0], arrow_of(node.schema))
 
 
 @infer_step.register

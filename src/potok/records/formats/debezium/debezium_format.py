@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,12 +78,7 @@ class DebeziumFormat:
         return rows
 
     def encode(self, column: Column, schema: Schema | None) -> Encoded:
-        if schema is not None and isinstance(column, list):
-            fitted = column_of(column, schema)
-            encoded = self.encode(fitted.column, schema)
-            return Encoded(encoded.values, {**encoded.errors, **fitted.errors})
-        found = column if isinstance(column, list) else rows_of(column)
-        return Encoded(pa.array([None if row is None else self._event(row, schema) for row in found], pa.binary()))
+        return _encoded(column, schema, self._event)
 
     def _event(self, row: Any, schema: Schema | None) -> bytes:
         after = row if schema is None else written(row, schema, self._encodings)
@@ -150,12 +145,7 @@ class DebeziumKeyFormat:
         return self._each_scalar(values, schema)
 
     def encode(self, column: Column, schema: Schema | None) -> Encoded:
-        if schema is not None and isinstance(column, list):
-            fitted = column_of(column, schema)
-            encoded = self.encode(fitted.column, schema)
-            return Encoded(encoded.values, {**encoded.errors, **fitted.errors})
-        found = column if isinstance(column, list) else rows_of(column)
-        return Encoded(pa.array([None if key is None else self._key(key, schema) for key in found], pa.binary()))
+        return _encoded(column, schema, self._key)
 
     def _key(self, key: Any, schema: Schema | None) -> bytes:
         plain = key if schema is None else written(key, schema, Encodings(self.decimals, self.time, self.names))
@@ -234,6 +224,16 @@ def is_unavailable(value: Any) -> bool:
     if isinstance(value, dict):
         return value.get("value") == _UNAVAILABLE_BYTES
     return value in (UNAVAILABLE, _UNAVAILABLE_BYTES)
+
+
+def _encoded(column: Column, schema: Schema | None, write: Callable[[Any, Schema | None], bytes]) -> Encoded:
+    """Encode values one by one, converted to the declared type if there is one."""
+    errors: dict[int, str] = {}
+    if schema is not None and isinstance(column, list):
+        fitted = column_of(column, schema)
+        column, errors = fitted.column, fitted.errors
+    rows = column if isinstance(column, list) else rows_of(column)
+    return Encoded(pa.array([None if row is None else write(row, schema) for row in rows], pa.binary()), errors)
 
 
 def _without_marks(values: pa.Array, marked: np.ndarray[Any, Any]) -> tuple[pa.Array, dict[int, list[str]]]:

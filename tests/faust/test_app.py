@@ -49,7 +49,7 @@ def test_tables_are_read_outside_of_agents_and_not_written(tmp_path: Path) -> No
         driver.run()
         assert (counts.get("u1", 0), counts["u2"], "u1" in counts, dict(counts.items())) == (1, 0, True, {"u1": 1})
         assert app.tables["hourly_stats"].windowed.get("u1").total == 10.0  # type: ignore[union-attr]
-        with pytest.raises(PotokError, match="by agents alone"):
+        with pytest.raises(PotokError, match="only by agents"):
             counts["u1"] = 5
 
 

@@ -17,5 +17,5 @@ def test_a_manifest_cannot_name_a_file_outside_its_directory(tmp_path: Path, nam
         manifest.write(tmp_path)
         if file != name:
             assert Manifest.read(tmp_path) == manifest
-    with pytest.raises(NoBackup, match="names a file"):
+    with pytest.raises(NoBackup, match="lists a file"):
         Manifest.read(tmp_path)

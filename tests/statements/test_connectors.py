@@ -101,7 +101,7 @@ def test_a_connector_that_cannot_start_is_shown_with_the_reason(tmp_path: Path) 
         ),
         (
             "CREATE SOURCE CONNECTOR c WITH ('type'='http', 'topic'='t', 'url'='http://h/', 'headers'='A: env:HOME');",
-            "a server reads no files and no other environment variables",
+            "a server does not read files or other environment variables",
         ),
         ("DROP CONNECTOR nothing;", "there is no connector NOTHING"),
         ("DESCRIBE CONNECTOR nothing;", "there is no connector NOTHING"),

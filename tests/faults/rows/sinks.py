@@ -128,7 +128,7 @@ def function_fails(scene: Scene) -> Proof:
     kept, failures = scene.place("kept"), 3
     numbers = Numbers(scene, f"{HERE}:to_function", path=str(kept), failures=failures)
     for _ in range(failures):
-        numbers.run().must_say("OSError: no route to host", "nothing was skipped: start the query again")
+        numbers.run().must_say("OSError: no route to host", "nothing was skipped: restart the query")
     numbers.run().must_be_well()
     found = [n for path in kept.glob("*.json") for n in json.loads(path.read_text())]
     return numbers.prove(found, f"the query stopped {failures} times, skipped nothing, and got through")

@@ -240,7 +240,7 @@ def test_the_driver_refuses_a_function_whose_results_depend_on_other_records(
     records = [{"n": n} for n in (1, 2, 3, 9)]
     with (
         pytest.raises(
-            NotRowIndependentError, match='the function of step "step" does not treat each record by itself'
+            NotRowIndependentError, match='the function of step "step" does not treat records independently'
         ) as raised,
         driven(function, records, value=int),
     ):

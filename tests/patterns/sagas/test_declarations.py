@@ -150,7 +150,7 @@ WRONG: list[tuple[str, Callable[[], Any]]] = [
     ),
     ('"a" and "b" are one step|"b" and "a" are one step', lambda: program(steps(a=PAYMENT, b=PAYMENT))),
     (
-        'it is not clear when "later" is emitted',
+        'it is not specified when "later" is emitted',
         lambda: program(steps(a=PAYMENT, later=potok.emit(PaymentRefunded))),
     ),
     (

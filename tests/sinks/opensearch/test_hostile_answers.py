@@ -118,7 +118,7 @@ def test_at_most_once_repeats_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        ({"url": "localhost:9200"}, "not a web address"),
+        ({"url": "localhost:9200"}, "not an HTTP address"),
         ({"index": "Orders"}, "cannot be the name of an index"),
         ({"index": "_all"}, "cannot be the name of an index"),
         ({"bulk_bytes": 0}, "too small"),

@@ -192,7 +192,7 @@ def test_a_batch_of_which_nearly_all_is_refused_stops_the_query(
 ) -> None:
     monkeypatch.setattr(writer, "MOST_REFUSED", 5)
     database.run(f"CREATE TABLE {database.table} (key text PRIMARY KEY, value bigint CHECK (value < 0))")
-    with pytest.raises(DeliveryFailed, match="refused more than 5 records"):
+    with pytest.raises(DeliveryFailed, match="rejected more than 5 records"):
         put(database, [(f"k{n}", n) for n in range(50)], COUNTS)
     assert database.rows() == []
 

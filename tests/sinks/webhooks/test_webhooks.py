@@ -13,7 +13,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 @pytest.mark.parametrize(
     ("endpoints", "options", "why"),
     [
-        ("ftp://example.org", {}, "not a web address"),
+        ("ftp://example.org", {}, "not an HTTP address"),
         ([], {}, "no endpoint"),
         (WebhookEndpoint("https://example.org/a"), {}, "has no secret"),
         (["https://example.org/a", "https://example.org/b"], {}, 'two endpoints are named "example.org"'),

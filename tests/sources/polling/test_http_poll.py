@@ -134,9 +134,9 @@ def test_an_answer_is_split_as_its_body_says(
 @pytest.mark.parametrize(
     ("status", "body", "problem"),
     [
-        (503, b"", "the endpoint answered 503"),
-        (200, b"<html>", "the answer cannot become records: the body is not JSON"),
-        (200, b"[" + b"1," * 5_000 + b"1]", "the answer is larger than 1000 bytes"),
+        (503, b"", "the endpoint responded with 503"),
+        (200, b"<html>", "the response cannot become records: the body is not JSON"),
+        (200, b"[" + b"1," * 5_000 + b"1]", "the response is larger than 1000 bytes"),
     ],
 )
 def test_an_endpoint_that_answers_nonsense_is_reported_and_asked_again(

@@ -262,7 +262,7 @@ def test_equal_numbers_of_different_types_are_different_statements(orders: Play)
         ("SELECT * FROM users;", Refused, "cannot be pulled"),
         ("SELECT * FROM nowhere;", UnknownName, "there is no stream or table"),
         ("SELECT nothing FROM totals;", UnknownName, "there is no column"),
-        ("SELECT * FROM totals PARTITION BY n;", Refused, "writes no partitions"),
+        ("SELECT * FROM totals PARTITION BY n;", Refused, "PARTITION BY is not for queries that end"),
         ("SELECT COUNT(*) FROM orders WINDOW TUMBLING (SIZE 1 HOUR);", Refused, "keep running"),
         ("SELECT * FROM totals t JOIN people p ON t.user_id > p.id;", Refused, "by equalities"),
         ("SELECT * FROM totals t JOIN people p ON t.n = p.id;", SqlTypeError, "cannot join BIGINT with VARCHAR"),

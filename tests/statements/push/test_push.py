@@ -183,7 +183,7 @@ def test_a_topic_that_is_deleted_ends_its_readers_with_an_error(orders: Play) ->
         ("SELECT nothing FROM orders EMIT CHANGES;", UnknownName, "no column"),
         ("SELECT * FROM orders ORDER BY id EMIT CHANGES;", Refused, "has no order"),
         ("SELECT COUNT(*) FROM orders EMIT CHANGES;", Refused, "needs GROUP BY"),
-        ("SELECT * FROM orders EMIT FINAL;", Refused, "no window that could close"),
+        ("SELECT * FROM orders EMIT FINAL;", Refused, "no window to close"),
         ("SELECT id, EXPLODE(ARRAY[1]) FROM users EMIT CHANGES;", Refused, "over a table"),
         ("SELECT id, COUNT(*) FROM orders GROUP BY id EMIT CHANGES;", NotRunningHere, "this process runs none"),
         ("PRINT nowhere;", UnknownName, "there is no topic"),

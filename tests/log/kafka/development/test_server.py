@@ -130,5 +130,5 @@ def test_a_server_that_fails_to_start_is_reported_with_its_last_error(kafka: Ser
 
 def test_two_do_not_start_one_server_at_once(tmp_path: Path) -> None:
     server = KafkaServer(tmp_path, CACHE)
-    with server._taken_lock(), pytest.raises(ServerNotStarted, match="at this moment"):
+    with server._taken_lock(), pytest.raises(ServerNotStarted, match="another process is starting it"):
         KafkaServer(tmp_path, CACHE).start(0)

@@ -54,7 +54,7 @@ def test_a_result_that_means_nothing_stops_the_query(returned: object) -> None:
 def test_a_function_that_raises_stops_the_query_with_its_reason() -> None:
     with pytest.raises(DeliveryFailed, match="ZeroDivisionError") as caught:
         called(lambda records: 1 // 0, rows_of(RECORDS, TYPES))
-    assert "delivered again" in caught.value.hint
+    assert "deliver the batch again" in caught.value.hint
     with pytest.raises(DeliveryFailed) as caught:
         called(lambda records: 1 // 0, rows_of(RECORDS, TYPES), Guarantee.AT_MOST_ONCE)
     assert "are not sent again" in caught.value.hint

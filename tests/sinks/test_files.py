@@ -142,7 +142,7 @@ def test_what_can_never_be_written_is_refused_before_anything_runs(made: FilesTa
 
 def test_a_directory_that_cannot_be_written_to_stops_the_query_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(DeliveryFailed, match="did not take"):
+    with pytest.raises(DeliveryFailed, match="rejected batch"):
         target(tmp_path / "file" / "x").open(opening(TYPES))
 
 

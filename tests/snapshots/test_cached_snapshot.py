@@ -11,7 +11,7 @@ import pytest
 from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.snapshots.cached_snapshot import CachedSnapshot, NotFrozen
-from potok.snapshots.layout import load_layouts
+from potok.snapshots.rows.layout import load_layouts
 from potok.snapshots.tables import NoSuchQuery
 from potok.state.lmdb.lmdb_store import LmdbSnapshot
 from potok.state.open import StateLocation

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.snapshots.layout import load_layouts
 from potok.snapshots.progress import read_description, read_progress
+from potok.snapshots.rows.layout import load_layouts
 from potok.state.entry import MetadataUnreadable, metadata_key_of
 
 DAMAGED = [b"", b"{", b"\xff", b"null", b"3", b"[1]", b"[" * 100_000]

@@ -32,8 +32,8 @@ OF_EXTRAS = {
     "kafka": "potok.log.kafka.kafka_broker",
     "redis": "potok.backends.redis_connection",
     "postgres": "potok.backends.postgres.connections",
-    "avro": "potok.records.formats.avro.avro_format",
-    "protobuf": "potok.records.formats.protobuf.protobuf_format",
+    "avro": "potok.records.formats.avro_format",
+    "protobuf": "potok.records.formats.protobuf_format",
     "webhooks": "potok.sources.webhooks.receive",
 }
 GIGABYTE = 1 << 30

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from potok.dsl.graph_builder import GraphBuilder
-from potok.dsl.serdes import serde_of, timestamps_of
+from potok.dsl.inputs.serdes import serde_of, timestamps_of
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 from potok.duration import Duration, to_ms

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from potok.dsl.aggregates import AggregateHandle, Foreign, add_aggregate, add_fold
 from potok.dsl.camel_case import Spelling
-from potok.dsl.captures import CaptureHandle, CaptureOptions, capture_database
-from potok.dsl.dataframes import add_dataframe
-from potok.dsl.events import declared_events
 from potok.dsl.graph_builder import GraphBuilder, HandleClasses, calling_location
 from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.dsl.grouping.grouped_table import GroupedTable
 from potok.dsl.grouping.matched_stream import MatchedStream
 from potok.dsl.handle import Declared, K, V
+from potok.dsl.inputs.captures import CaptureHandle, CaptureOptions, capture_database
+from potok.dsl.inputs.dataframes import add_dataframe
+from potok.dsl.inputs.events import declared_events
+from potok.dsl.inputs.serdes import serde_of, timestamps_of
 from potok.dsl.processed_stream import ProcessedStream
 from potok.dsl.sagas import SagaHandle, add_saga
-from potok.dsl.serdes import serde_of, timestamps_of
 from potok.dsl.stream import Stream
 from potok.dsl.table import GlobalTable, Table
 from potok.dsl.time_to_live import TtlClock, lifetime_of

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from potok.dsl.camel_case import Spelling
 from potok.dsl.graph_builder import GraphBuilder, calling_location
-from potok.dsl.serdes import field_function
+from potok.dsl.inputs.serdes import field_function
 from potok.errors import Location, TopologyError
 from potok.expressions.function import Function
 from potok.records.schemas.schema import Schema

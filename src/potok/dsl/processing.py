@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Declared, Handle, K, R, V
-from potok.dsl.serdes import schema_of
+from potok.dsl.inputs.serdes import schema_of
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.topology.nodes import Channel, Ordered, Process, StoreTable

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from potok.dsl.graph_builder import GraphBuilder
-from potok.dsl.serdes import field_function, serde_of, timestamps_of
+from potok.dsl.inputs.serdes import field_function, serde_of, timestamps_of
 from potok.dsl.stream import Stream
 from potok.dsl.table import Table
 from potok.duration import Duration, to_ms

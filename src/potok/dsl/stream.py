@@ -6,18 +6,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, Unpack, overload
 
 from potok.dsl.camel_case import AGGREGATES
-from potok.dsl.delivering import guarantee_of
-from potok.dsl.events import event_writing
-from potok.dsl.external_sinks import ExternalSinks
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.dsl.handle import K2, Declared, K, Selector, V, selector
+from potok.dsl.inputs.events import event_writing
+from potok.dsl.inputs.serdes import check_format, schema_of
 from potok.dsl.joins.stream_joins import Joining
-from potok.dsl.lake_sinks import LakeSinks
-from potok.dsl.message_sinks import MessageSinks
 from potok.dsl.processing import Processing
-from potok.dsl.serdes import check_format, schema_of
-from potok.dsl.server_sinks import MaintainedSinks
+from potok.dsl.sinks.delivering import guarantee_of
+from potok.dsl.sinks.external_sinks import ExternalSinks
+from potok.dsl.sinks.lake_sinks import LakeSinks
+from potok.dsl.sinks.message_sinks import MessageSinks
+from potok.dsl.sinks.server_sinks import MaintainedSinks
 from potok.dsl.stateless import Stateless
 from potok.dsl.table import Table
 from potok.dsl.time_to_live import TtlClock, lifetime_of, topic_retention

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from potok.dsl.camel_case import AGGREGATES
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Declared, K, R, V
+from potok.dsl.inputs.serdes import schema_of
 from potok.dsl.joins.table_joins import TableJoining
-from potok.dsl.lake_sinks import LakeSinks
-from potok.dsl.serdes import schema_of
-from potok.dsl.server_sinks import MaintainedSinks
+from potok.dsl.sinks.lake_sinks import LakeSinks
+from potok.dsl.sinks.server_sinks import MaintainedSinks
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function

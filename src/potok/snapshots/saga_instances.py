@@ -16,10 +16,10 @@ from potok.patterns.sagas.instance import ABORTED, ABORTING, COMPLETED, ENDED, R
 from potok.patterns.sagas.processor import ACTIONS, INSTANCES
 from potok.records.keys import encode_key
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
-from potok.snapshots.key_text import parse_key
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import read_description
-from potok.snapshots.row_reader import RowReader
+from potok.snapshots.rows.key_text import parse_key
+from potok.snapshots.rows.row_reader import RowReader
 from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.tables import Tables
 from potok.sql.errors import closest

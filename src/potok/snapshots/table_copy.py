@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from potok.permissions import private_directory
-from potok.snapshots.columns import EVERYTHING, Cells, ColumnReader, Part, split
+from potok.snapshots.rows.columns import EVERYTHING, Cells, ColumnReader, Part, split
 from potok.snapshots.snapshot import Snapshot
 from potok.state.store import CHUNK
 

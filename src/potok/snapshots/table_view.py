@@ -13,12 +13,12 @@ from potok.clock import epoch_ms
 from potok.errors import QueryError
 from potok.extras import need_extra
 from potok.records.keys import encode_key
-from potok.snapshots.columns import ColumnReader
-from potok.snapshots.key_ranges import ALL, Span, span_of_prefix, span_of_range
-from potok.snapshots.layout import TableLayout
-from potok.snapshots.row_reader import RowReader
-from potok.snapshots.versions import NoHistory, Version, check_retained
-from potok.snapshots.windows import Cell
+from potok.snapshots.rows.columns import ColumnReader
+from potok.snapshots.rows.key_ranges import ALL, Span, span_of_prefix, span_of_range
+from potok.snapshots.rows.layout import TableLayout
+from potok.snapshots.rows.row_reader import RowReader
+from potok.snapshots.rows.versions import NoHistory, Version, check_retained
+from potok.snapshots.rows.windows import Cell
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,9 @@ from potok.log.broker import Broker
 from potok.log.errors import BrokerClosed
 from potok.log.open import NoLogThere, log_exists, open_broker
 from potok.records.position import Position
-from potok.snapshots.layout import TableLayout, load_layouts
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.position_wait import wait_for_position
+from potok.snapshots.rows.layout import TableLayout, load_layouts
 from potok.snapshots.snapshot import Committed, Snapshot, read_snapshot
 from potok.snapshots.state_location import state_of
 from potok.snapshots.table_view import TableView

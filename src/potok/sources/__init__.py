@@ -7,18 +7,18 @@ from potok.sources.cdc.progress import CaptureStatus
 from potok.sources.cdc.runner import CaptureRunner, captured
 from potok.sources.config import load_gateway
 from potok.sources.counters import Counts
+from potok.sources.datagrams.statsd import Statsd
+from potok.sources.datagrams.tables import StatsdTables, statsd_tables
+from potok.sources.datagrams.udp import Udp
 from potok.sources.gateway import Gateway, ListenerStatus
-from potok.sources.growing_files import GrowingFiles
 from potok.sources.messages.mqtt import Mqtt
 from potok.sources.messages.nng import Nng
 from potok.sources.messages.rabbitmq import RabbitMq
 from potok.sources.messages.zeromq import ZeroMq
 from potok.sources.overload import Overload
+from potok.sources.polling.growing_files import GrowingFiles
 from potok.sources.polling.http_poll import HttpPoll
-from potok.sources.statsd.statsd import Statsd
-from potok.sources.statsd.tables import StatsdTables, statsd_tables
 from potok.sources.tcp_lines import TcpLines
-from potok.sources.udp.udp import Udp
 from potok.sources.webhooks.webhook import Webhook
 from potok.topology.capture import Capture
 

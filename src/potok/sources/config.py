@@ -16,18 +16,18 @@ from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from potok.errors import TopologyError
-from potok.sources.growing_files import GrowingFiles
+from potok.sources.datagrams.statsd import Statsd
+from potok.sources.datagrams.udp import Udp
 from potok.sources.listener import ListenerSpec
 from potok.sources.messages.mqtt import Mqtt
 from potok.sources.messages.nng import Nng
 from potok.sources.messages.rabbitmq import RabbitMq
 from potok.sources.messages.zeromq import ZeroMq
 from potok.sources.overload import Overload
+from potok.sources.polling.growing_files import GrowingFiles
 from potok.sources.polling.http_poll import HttpPoll
 from potok.sources.source_tables import BadSourceFile, read_tables, suggestion
-from potok.sources.statsd.statsd import Statsd
 from potok.sources.tcp_lines import TcpLines
-from potok.sources.udp.udp import Udp
 from potok.sources.webhooks.webhook import Webhook
 
 KINDS: dict[str, type[ListenerSpec]] = {

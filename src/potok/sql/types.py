@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from potok.records.schemas.column_types import TIMESTAMP as _INSTANT
-from potok.sql.syntax.words import quoted as quoted
+from potok.sql.syntax.lexer.words import quoted as quoted
 
 BOOLEAN: Final = pa.bool_()
 INT: Final = pa.int32()

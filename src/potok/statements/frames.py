@@ -15,7 +15,7 @@ from potok.compat.java.dates.calendar import civil
 from potok.records.conversion.convert import Reading
 from potok.records.conversion.fit import fit
 from potok.records.schemas.declared_schema import declared_schema
-from potok.snapshots.row_reader import FoundRows
+from potok.snapshots.rows.row_reader import FoundRows
 from potok.sql.analysis.scope import ROWTIME, WINDOW_BOUNDS, Field, slot_of
 from potok.sql.budget import reserve, reserve_objects, size_of
 from potok.sql.catalog import Source

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from potok.log.broker import Broker
 from potok.settings import Settings
-from potok.snapshots.layout import TableLayout, load_layouts
 from potok.snapshots.progress import read_progress
+from potok.snapshots.rows.layout import TableLayout, load_layouts
 from potok.sql.catalog import Catalog, Source, SourceColumn, StoredTable, WindowShape
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast

@@ -22,8 +22,8 @@ from potok.records.log_record import LogRecord
 from potok.runtime.queries.lock import is_held
 from potok.runtime.queries.prepare import Prepared, prepare
 from potok.settings import Settings
-from potok.snapshots.key_text import NotAKey, parse_key
-from potok.snapshots.layout import TableLayout
+from potok.snapshots.rows.key_text import NotAKey, parse_key
+from potok.snapshots.rows.layout import TableLayout
 from potok.snapshots.table_view import WindowedKey
 
 

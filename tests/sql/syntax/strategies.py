@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from potok.sql.errors import SourceLocation
 from potok.sql.syntax import ast
+from potok.sql.syntax.lexer.words import QUOTED_TO_BE_SURE, STATEMENTS
 from potok.sql.syntax.statements import EXTENDABLE, SHOWN
-from potok.sql.syntax.words import QUOTED_TO_BE_SURE, STATEMENTS
 
 AT = SourceLocation(1, 1)
 SOME = {"min_size": 1, "max_size": 3}

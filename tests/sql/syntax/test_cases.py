@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from potok.sql.errors import SourceLocation, SqlError
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.parse import parse_expression, parse_script
 from potok.sql.syntax.statement_text import show_statement
-from potok.sql.syntax.text import show
 from sql.syntax.one_statement import parse_statement
 
 CASES = Path(__file__).parent / "cases"

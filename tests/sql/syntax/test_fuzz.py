@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from potok.sql.errors import SqlError
+from potok.sql.syntax.lexer.text import show
+from potok.sql.syntax.lexer.words import CLAUSES, RESERVED, STATEMENTS, UNITS
 from potok.sql.syntax.parse import is_complete, parse_expression, parse_script
 from potok.sql.syntax.statement_text import show_statement
-from potok.sql.syntax.text import show
-from potok.sql.syntax.words import CLAUSES, RESERVED, STATEMENTS, UNITS
 from sql.syntax.one_statement import parse_statement
 from sql.syntax.test_cases import cases
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, Unpack, over
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import A, Declared, Emit, Handle, K, R, Selector, V, selector
-from potok.dsl.serdes import fold_of
+from potok.dsl.inputs.serdes import fold_of
 from potok.dsl.table import Table
 from potok.errors import TopologyError
 from potok.expressions.function import Function

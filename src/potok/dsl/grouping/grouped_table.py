@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, Unpack, overload
 
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.handle import A, Declared, Handle, K, R, Selector, V, selector
-from potok.dsl.serdes import fold_of, schema_of
+from potok.dsl.inputs.serdes import fold_of, schema_of
 from potok.dsl.table import Table
 from potok.expressions.function import Function
 from potok.topology.nodes import Aggregation, TableAggregate, TableGroup

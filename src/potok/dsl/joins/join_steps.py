@@ -8,7 +8,7 @@ from typing import Any
 
 from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.handle import Handle, Selector, UnnamedState, selector
-from potok.dsl.serdes import schema_of
+from potok.dsl.inputs.serdes import schema_of
 from potok.dsl.table import GlobalTable, Table
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError

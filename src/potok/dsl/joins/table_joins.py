@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, overload
 
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import K2, Declared, Handle, K, R, Selector, V, W, selector
-from potok.dsl.serdes import schema_of
+from potok.dsl.inputs.serdes import schema_of
 from potok.errors import TopologyError
 from potok.expressions.function import JOINER, Function
 from potok.topology.nodes import ForeignJoin, ForeignKey, ForeignMatch, Node, TableGroup, TableJoin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from potok.dsl.serdes import field_function
+from potok.dsl.inputs.serdes import field_function
 from potok.errors import TopologyError
 from potok.expressions.function import Function
 from potok.faust.agent import Agent

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from potok.clock import epoch_ms
-from potok.dsl.serdes import serde_of
+from potok.dsl.inputs.serdes import serde_of
 from potok.errors import Location, SchemaError, TopologyError
 from potok.faust.messaging.sending import Destination, Sent, send_outside, with_callback
 from potok.faust.records.codecs import Codec, ReviveBy, encoder_of, own_codec

@@ -19,7 +19,7 @@ from potok.operators.agents import context
 from potok.operators.agents.tables import OpenTable
 from potok.operators.agents.values import ABSENT, IMMUTABLE
 from potok.records.schemas.declared_schema import declared_schema
-from potok.snapshots.key_ranges import span_of_prefix, span_of_range
+from potok.snapshots.rows.key_ranges import span_of_prefix, span_of_range
 from potok.snapshots.table_view import TableView
 from potok.topology.agents import TablePart
 

@@ -14,7 +14,7 @@ from potok.runtime.planning.start_offsets import Positions, protect
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
-from potok.snapshots.layout import load_layouts
+from potok.snapshots.rows.layout import load_layouts
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, known_queries
 from potok.state.entry import metadata_key_of

@@ -25,7 +25,7 @@ from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryLock
 from potok.runtime.queries.progress import QueryMetrics, Totals
 from potok.settings import Settings
-from potok.snapshots.layout import layouts_of
+from potok.snapshots.rows.layout import layouts_of
 from potok.snapshots.state_location import chosen_state, encoded_location
 from potok.state.entry import metadata_key_of
 from potok.state.offsets import Offsets

@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 
 from potok.server.ksql.json_rows import RowWriter
-from potok.snapshots.row_reader import RowReader
+from potok.snapshots.rows.row_reader import RowReader
 from potok.snapshots.snapshot import Snapshot
 from potok.sql.analysis.scope import source_fields
 from potok.sql.catalog import Source

@@ -20,8 +20,8 @@ from potok.records.keys import UnusableKeyError, encode_key
 from potok.server.errors import BadRequest, NotThere, TooManyRows
 from potok.server.tables.row_shape import ALIAS, RowShape
 from potok.snapshots.cached_snapshot import CachedSnapshot
-from potok.snapshots.key_ranges import ALL, Span, span_of_prefix, span_of_range
-from potok.snapshots.row_reader import RowReader, Starts
+from potok.snapshots.rows.key_ranges import ALL, Span, span_of_prefix, span_of_range
+from potok.snapshots.rows.row_reader import RowReader, Starts
 from potok.snapshots.snapshot import Snapshot, read_snapshot
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import NoSuchQuery, committed
@@ -29,7 +29,7 @@ from potok.sql.analysis.scope import WINDOW_BOUNDS, slot_of
 from potok.sql.budget import allowance, reserve, settle
 from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import Refused, closest
-from potok.sql.expressions.casts import can_cast, cast_column
+from potok.sql.expressions.conversions.casts import can_cast, cast_column
 from potok.sql.functions.function import Context
 from potok.sql.types import VARCHAR, quoted, type_name
 from potok.statements.database import Database

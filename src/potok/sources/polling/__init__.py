@@ -1,1 +1,1 @@
-"""Ask an HTTP endpoint for new records, at intervals."""
+"""Poll HTTP endpoints and growing files for new records."""

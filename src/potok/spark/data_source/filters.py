@@ -14,10 +14,10 @@ from pyspark.sql.datasource import StringStartsWith as StartsWith
 
 from potok.clock import epoch_ms
 from potok.records.keys import UnusableKeyError, encode_key
-from potok.snapshots.columns import KEY, WINDOW_START, Part
-from potok.snapshots.key_ranges import ALL, Span, span_of_prefix, span_of_range
-from potok.snapshots.layout import TableLayout
-from potok.snapshots.row_reader import EVER
+from potok.snapshots.rows.columns import KEY, WINDOW_START, Part
+from potok.snapshots.rows.key_ranges import ALL, Span, span_of_prefix, span_of_range
+from potok.snapshots.rows.layout import TableLayout
+from potok.snapshots.rows.row_reader import EVER
 from potok.state.store import after_prefix
 
 _PLANNER = "pyspark.sql.worker.data_source_pushdown_filters"

@@ -24,12 +24,12 @@ from potok.records.garbage_collection import collector_paused
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.lock import is_held
 from potok.settings import Settings
-from potok.snapshots.columns import EVERYTHING, ColumnReader, Part
-from potok.snapshots.layout import TableLayout
+from potok.snapshots.rows.columns import EVERYTHING, ColumnReader, Part
+from potok.snapshots.rows.layout import TableLayout
+from potok.snapshots.rows.versions import NoHistory, check_retained
 from potok.snapshots.snapshot import Committed, Snapshot, read_snapshot
 from potok.snapshots.table_copy import copied_shards, copy_table, read_copy
 from potok.snapshots.tables import NoSuchTable, Tables, committed, known_queries
-from potok.snapshots.versions import NoHistory, check_retained
 from potok.spark.data_source.filters import part_of, pushes_filters
 from potok.spark.data_source.options import BadOptionError, TableOptions
 from potok.spark.data_source.spark_types import fitted, spark_schema

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 
 from potok.errors import QueryError
 from potok.records.garbage_collection import collector_paused
-from potok.snapshots.columns import Cells, ColumnReader
+from potok.snapshots.rows.columns import Cells, ColumnReader
 from potok.snapshots.snapshot import Snapshot, read_snapshot
 from potok.snapshots.table_copy import changes_between, copied_shards, copy_table
 from potok.spark.data_source.options import LATEST, BadOptionError, TableOptions

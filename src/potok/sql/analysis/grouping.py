@@ -19,7 +19,7 @@ from potok.sql.functions.function import AggregateCall, AggregateFunction, Aggre
 from potok.sql.functions.registry import function_named
 from potok.sql.properties import COLLECT_LIST_LIMIT, COLLECT_SET_LIMIT, NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.walk import calls_of, rewritten
 from potok.sql.types import BIGINT, NULL, quoted, type_name
 

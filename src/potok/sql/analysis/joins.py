@@ -16,7 +16,7 @@ from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.functions.function import common_type
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.walk import names_of
 from potok.sql.types import quoted, type_name
 

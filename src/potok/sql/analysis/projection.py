@@ -16,7 +16,7 @@ from potok.sql.catalog import SourceColumn
 from potok.sql.errors import Refused
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.sql.types import quoted
 
 Columns = tuple[tuple[str, Typed], ...]

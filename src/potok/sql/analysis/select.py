@@ -33,11 +33,11 @@ from potok.sql.analysis.table_functions import items_of_lists, lists_of
 from potok.sql.catalog import Catalog, WindowShape
 from potok.sql.errors import Refused, SqlTypeError
 from potok.sql.expressions.check import check
-from potok.sql.expressions.parse_text import parser
+from potok.sql.expressions.conversions.parse_text import parser
 from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.properties import NO_PROPERTIES, Properties
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.walk import rewritten, walk
 from potok.sql.types import BOOLEAN, TIMESTAMP
 from potok.topology.nodes.windows import DEFAULT_RETENTION, Window, hopping, session, tumbling

@@ -14,7 +14,7 @@ from potok.sql.expressions.typed import ColumnRef, Typed
 from potok.sql.functions.function import TableFunction
 from potok.sql.functions.registry import function_named
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.walk import calls_of
 
 

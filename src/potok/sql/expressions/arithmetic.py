@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.sql.expressions.conversions.numbers import WIDE, note, quantized
 from potok.sql.expressions.frame import Values, reserve_spread, spread
-from potok.sql.expressions.numbers import WIDE, note, quantized
 from potok.sql.functions.function import Context
 from potok.sql.types import DOUBLE, MAX_PRECISION, VARCHAR
 

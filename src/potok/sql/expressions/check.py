@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from potok.sql.errors import SqlTypeError
 from potok.sql.expressions import calls, constructors, nodes, operators
-from potok.sql.expressions.casts import can_cast
 from potok.sql.expressions.checker import Checker, Rule
+from potok.sql.expressions.conversions.casts import can_cast
 from potok.sql.expressions.literals import fold, implied, literal
 from potok.sql.expressions.typed import Scope, Typed
 from potok.sql.functions.function import TableFunction

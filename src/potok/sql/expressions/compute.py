@@ -20,7 +20,7 @@ from potok.sql.budget import (
     spent,
 )
 from potok.sql.expressions import arithmetic, comparing, containers, nodes
-from potok.sql.expressions.casts import cast_column
+from potok.sql.expressions.conversions.casts import cast_column
 from potok.sql.expressions.frame import Frame, Values, reserve_spread, spread
 from potok.sql.expressions.typed import ColumnRef, Typed, walk
 from potok.sql.functions.function import Context, Overload, ScalarFunction, TableFunction

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from potok.sql.budget import PER_ITEM, reserve, reserve_objects, reserve_taken, size_of
-from potok.sql.expressions.casts import compact
+from potok.sql.expressions.conversions.casts import compact
+from potok.sql.expressions.conversions.numbers import note
 from potok.sql.expressions.frame import Values, reserve_spread, spread
-from potok.sql.expressions.numbers import note
 from potok.sql.functions.function import Context
 from potok.sql.types import NULL_KEY, VARCHAR
 

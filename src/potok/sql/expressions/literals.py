@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from potok.sql.errors import SqlTypeError
-from potok.sql.expressions.casts import can_cast
 from potok.sql.expressions.compute import compute
+from potok.sql.expressions.conversions.casts import can_cast
+from potok.sql.expressions.conversions.parse_text import BLANKS, is_boolean, parser, parses
+from potok.sql.expressions.conversions.show_text import show_value
 from potok.sql.expressions.nodes import Arithmetic, CastTo, Constant, MakeArray, MakeMap, MakeStruct, Negate
-from potok.sql.expressions.parse_text import BLANKS, is_boolean, parser, parses
-from potok.sql.expressions.show_text import show_value
 from potok.sql.expressions.typed import Typed
 from potok.sql.expressions.unify import common, implicit
 from potok.sql.functions.function import Context

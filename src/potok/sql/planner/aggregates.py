@@ -21,7 +21,7 @@ from potok.sql.functions.function import Fold, Part
 from potok.sql.planner.column_positions import LocatedRows
 from potok.sql.planner.computing import Pick, expr_of, function_for, key_expr, struct_of
 from potok.sql.planner.graph import Graph
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.sql.types import BIGINT
 from potok.topology.nodes import (
     Aggregate,

@@ -14,7 +14,7 @@ from potok.expressions.expr import Column, Expr, StructExpr
 from potok.expressions.failures import RowFailures, add_rows
 from potok.expressions.function import Function
 from potok.sql.expressions.compute import compute
-from potok.sql.expressions.kept_dates import cannot_be_kept
+from potok.sql.expressions.conversions.kept_dates import cannot_be_kept
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.functions.function import Context
 from potok.sql.planner.column_positions import NOW, LocatedRows

@@ -19,7 +19,7 @@ from potok.sql.planner.computing import expr_of, function_for
 from potok.sql.planner.graph import Graph
 from potok.sql.planner.joins import packed_name
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.topology.nodes import FlatMapValues
 
 

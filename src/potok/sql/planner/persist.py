@@ -16,7 +16,7 @@ from potok.sql.analysis.select import analyse
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.definitions import timestamp_of
 from potok.sql.errors import Refused, SourceLocation
-from potok.sql.expressions.casts import cast_column
+from potok.sql.expressions.conversions.casts import cast_column
 from potok.sql.formats import result_formats
 from potok.sql.functions.function import Context, widens
 from potok.sql.planner.computing import function_for, struct_of

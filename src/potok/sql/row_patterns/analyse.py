@@ -27,8 +27,8 @@ from potok.sql.row_patterns.measures import Measures
 from potok.sql.row_patterns.scope import PatternScope, Variables
 from potok.sql.row_patterns.tree import EXCLUDED, PatternTree, tree_of
 from potok.sql.syntax import ast
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.row_pattern_text import show_pattern
-from potok.sql.syntax.text import show
 from potok.sql.syntax.walk import calls_of
 from potok.sql.types import BOOLEAN, NULL, quoted, type_name
 from potok.topology.patterns.output import Shift, TieOrder

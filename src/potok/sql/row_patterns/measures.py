@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from potok.expressions.failures import RowFailures, add_rows
 from potok.sql.expressions.compute import compute
-from potok.sql.expressions.kept_dates import cannot_be_kept
+from potok.sql.expressions.conversions.kept_dates import cannot_be_kept
 from potok.sql.expressions.typed import Typed
 from potok.sql.functions.function import Context
 from potok.sql.row_patterns.leaves import CLASSIFIER, Frames, Leaf, Rows

@@ -15,7 +15,7 @@ from potok.sql.expressions.check import check
 from potok.sql.expressions.typed import ColumnRef, Typed, columns_of
 from potok.sql.row_patterns.leaves import CLASSIFIER, Aggregate, Leaf, MatchNumber, Pick
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import show
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.walk import calls_of
 from potok.sql.types import BIGINT, VARCHAR, quoted
 from potok.topology.patterns.output import Shift

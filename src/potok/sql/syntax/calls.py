@@ -8,8 +8,8 @@ from decimal import Decimal, InvalidOperation
 from typing import TypeVar
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor
-from potok.sql.syntax.tokens import Kind, Token
+from potok.sql.syntax.lexer.cursor import Cursor
+from potok.sql.syntax.lexer.tokens import Kind, Token
 
 T = TypeVar("T")
 Grammar = Callable[[Cursor], ast.Expression]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import CONSTANTS, expression, number
+from potok.sql.syntax.lexer.cursor import Cursor
+from potok.sql.syntax.lexer.tokens import Kind, Token
 from potok.sql.syntax.queries import query
-from potok.sql.syntax.tokens import Kind, Token
 from potok.sql.syntax.type_names import type_name
 
 SINKS = "a program in Python has sinks for that"

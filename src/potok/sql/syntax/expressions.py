@@ -11,11 +11,11 @@ from decimal import Decimal
 
 from potok.sql.syntax import ast
 from potok.sql.syntax.calls import call_or_name, constructor
-from potok.sql.syntax.cursor import Cursor, whole_number
-from potok.sql.syntax.tokens import NUMBERS, Kind, Token
+from potok.sql.syntax.lexer.cursor import Cursor, whole_number
+from potok.sql.syntax.lexer.tokens import NUMBERS, Kind, Token
+from potok.sql.syntax.lexer.words import CONSTRUCTORS
 from potok.sql.syntax.type_names import type_name
 from potok.sql.syntax.walk import parts_of
-from potok.sql.syntax.words import CONSTRUCTORS
 
 COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 BOOLEAN = {"OR": 0, "AND": 1}

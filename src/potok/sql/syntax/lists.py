@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression
-from potok.sql.syntax.tokens import Kind
+from potok.sql.syntax.lexer.cursor import Cursor
+from potok.sql.syntax.lexer.tokens import Kind
 
 
 def several(cursor: Cursor) -> tuple[ast.Expression, ...]:

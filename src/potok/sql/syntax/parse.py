@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from potok.sql.errors import SqlError, SqlSyntaxError, similar
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression
+from potok.sql.syntax.lexer.cursor import Cursor
+from potok.sql.syntax.lexer.tokens import Kind, Source, Token, scan
+from potok.sql.syntax.lexer.variables import Variables, expand
+from potok.sql.syntax.lexer.words import STATEMENTS
 from potok.sql.syntax.statements import statement
-from potok.sql.syntax.tokens import Kind, Source, Token, scan
-from potok.sql.syntax.variables import Variables, expand
-from potok.sql.syntax.words import STATEMENTS
 
 T = TypeVar("T")
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression, primary, value
+from potok.sql.syntax.lexer.cursor import Cursor
+from potok.sql.syntax.lexer.tokens import Kind
+from potok.sql.syntax.lexer.words import CLAUSE_PAIRS, CLAUSES, RESERVED
 from potok.sql.syntax.lists import order_list, several
 from potok.sql.syntax.row_patterns import at_match, match_recognize
-from potok.sql.syntax.tokens import Kind
 from potok.sql.syntax.windows import window, within
-from potok.sql.syntax.words import CLAUSE_PAIRS, CLAUSES, RESERVED
 
 FOREIGN = (
     ("CROSS", "JOIN"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.text import listed, show
-from potok.sql.syntax.words import UNIT_MS, quoted
+from potok.sql.syntax.lexer.text import listed, show
+from potok.sql.syntax.lexer.words import UNIT_MS, quoted
 
 
 def show_match(match: ast.MatchRecognize) -> str:

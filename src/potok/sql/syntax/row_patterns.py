@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from potok.sql.errors import SqlSyntaxError
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor
 from potok.sql.syntax.expressions import expression
+from potok.sql.syntax.lexer.cursor import Cursor
+from potok.sql.syntax.lexer.tokens import Kind, Token
 from potok.sql.syntax.lists import order_list, several
-from potok.sql.syntax.tokens import Kind, Token
 from potok.sql.syntax.windows import duration, interval
 
 MATCH_RECOGNIZE = "MATCH_RECOGNIZE"

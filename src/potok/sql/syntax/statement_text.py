@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from potok.sql.syntax import ast
+from potok.sql.syntax.lexer.text import listed, show, show_constant, show_type
+from potok.sql.syntax.lexer.variables import quoted_text
+from potok.sql.syntax.lexer.words import quoted
 from potok.sql.syntax.row_pattern_text import show_duration, show_match, show_order
-from potok.sql.syntax.text import listed, show, show_constant, show_type
-from potok.sql.syntax.variables import quoted_text
-from potok.sql.syntax.words import quoted
 
 
 def show_statement(statement: ast.Statement) -> str:

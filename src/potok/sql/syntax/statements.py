@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor, misspelt
 from potok.sql.syntax.definitions import alter, create, drop, insert, properties
+from potok.sql.syntax.lexer.cursor import Cursor, misspelt
+from potok.sql.syntax.lexer.tokens import Kind
+from potok.sql.syntax.lexer.words import CLAUSE_PAIRS, CLAUSES, STATEMENTS
 from potok.sql.syntax.queries import query
-from potok.sql.syntax.tokens import Kind
 from potok.sql.syntax.windows import duration
-from potok.sql.syntax.words import CLAUSE_PAIRS, CLAUSES, STATEMENTS
 
 SHOWN = ("STREAMS", "TABLES", "TOPICS", "QUERIES", "FUNCTIONS", "TYPES", "VARIABLES", "PROPERTIES", "CONNECTORS")
 CONTINUING = (

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from potok.sql.errors import SqlSyntaxError, SqlTypeError, UnknownName, closest
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor
-from potok.sql.syntax.words import CONSTRUCTORS
+from potok.sql.syntax.lexer.cursor import Cursor
+from potok.sql.syntax.lexer.words import CONSTRUCTORS
 from potok.sql.types import MAX_PRECISION, SPELLINGS, array, decimal, map_of, struct
 
 NESTED = ("ARRAY", "MAP", "STRUCT", "DECIMAL")

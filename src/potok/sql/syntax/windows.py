@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from potok.sql.syntax import ast
-from potok.sql.syntax.cursor import Cursor, either
-from potok.sql.syntax.tokens import Kind
-from potok.sql.syntax.words import UNIT_MS, UNITS
+from potok.sql.syntax.lexer.cursor import Cursor, either
+from potok.sql.syntax.lexer.tokens import Kind
+from potok.sql.syntax.lexer.words import UNIT_MS, UNITS
 
 MAX_MS = (1 << 63) - 1
 

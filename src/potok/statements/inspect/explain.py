@@ -18,8 +18,8 @@ from potok.sql.errors import Refused
 from potok.sql.planner.graph import Graph
 from potok.sql.planner.query import lower
 from potok.sql.syntax import ast
+from potok.sql.syntax.lexer.text import show
 from potok.sql.syntax.statement_text import show_query, show_statement
-from potok.sql.syntax.text import show
 from potok.sql.types import quoted
 from potok.statements.errors import UnknownQuery
 from potok.statements.inspect.listing import listed, texts

@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 
 from potok.clock import now_ms
 from potok.log.broker import Broker
-from potok.snapshots.row_reader import RowReader
+from potok.snapshots.rows.row_reader import RowReader
+from potok.snapshots.rows.versions import check_retained
 from potok.snapshots.snapshot import Snapshot, read_snapshots
 from potok.snapshots.tables import Tables, committed
-from potok.snapshots.versions import check_retained
 from potok.sql.analysis.joins import JoinAnalysis
 from potok.sql.analysis.order import Order
 from potok.sql.analysis.relations import RelationAnalysis

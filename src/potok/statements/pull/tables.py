@@ -10,9 +10,9 @@ from typing import Any
 
 from potok.log.broker import Broker
 from potok.records.keys import UnusableKeyError, encode_key
-from potok.snapshots.key_ranges import ALL, Span, span_of_prefix, span_of_range
-from potok.snapshots.layout import load_layouts
-from potok.snapshots.row_reader import EVER, RowReader, Starts
+from potok.snapshots.rows.key_ranges import ALL, Span, span_of_prefix, span_of_range
+from potok.snapshots.rows.layout import load_layouts
+from potok.snapshots.rows.row_reader import EVER, RowReader, Starts
 from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.tables import NoSuchTable
 from potok.sql.analysis.scope import slot_of

@@ -1,7 +1,6 @@
 """The vertices of a topology, by family."""
 
 from potok.topology.nodes.agents import Agents, AgentSends, AgentTable
-from potok.topology.nodes.aggregate_roots import AggregateRoot, Fold
 from potok.topology.nodes.aggregates import Aggregate, AggregatePart, Aggregation
 from potok.topology.nodes.emission import Suppress
 from potok.topology.nodes.joins import (
@@ -17,8 +16,7 @@ from potok.topology.nodes.joins import (
 )
 from potok.topology.nodes.node import Node
 from potok.topology.nodes.patterns import Match, Timeouts
-from potok.topology.nodes.processors import Channel, Ordered, Process, StoreTable
-from potok.topology.nodes.sagas import Saga
+from potok.topology.nodes.processors import AggregateRoot, Channel, Fold, Ordered, Process, Saga, StoreTable
 from potok.topology.nodes.sinks import Deliver, Foreach, Sink
 from potok.topology.nodes.sources import Serde, StreamSource, TableSource, Timestamps
 from potok.topology.nodes.stateless import (

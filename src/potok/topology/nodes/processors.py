@@ -1,4 +1,4 @@
-"""The user's own steps, and the step that orders records for them."""
+"""The user's own steps, sagas and aggregates among them, and the step that orders records for them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from potok.expressions.function import Function
 from potok.records.schemas.schema import Schema
 from potok.topology.nodes.node import Node
 from potok.topology.processor import Processor
-from potok.topology.stores import Store, WindowStore
+from potok.topology.stores import RowStore, Store, WindowStore
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,3 +108,54 @@ class Ordered(Node):
     @property
     def holds_back_ms(self) -> int:
         return self.grace_ms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Saga(Process):
+    """Advances the instances of a saga with each event, and with each timer that is due."""
+
+    by: str = ""
+    clock: str = "wall"
+    grace_ms: int = 0
+    summary: str = ""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The structure of each version of its definition."""
+
+    @property
+    def detail(self) -> str:
+        return self.summary
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AggregateRoot(Process):
+    """Decides the commands of an aggregate, and folds its events. This node is the table of the states."""
+
+    events_topic: str = ""
+    summary: str = ""
+    description: str = ""
+    """The commands and their schemas, as JSON."""
+
+    @property
+    def stateful(self) -> bool:
+        return True
+
+    @property
+    def is_table(self) -> bool:
+        return True
+
+    @property
+    def detail(self) -> str:
+        return self.summary
+
+    @property
+    def aligns(self) -> bool:
+        return True
+
+    def cells_of(self, store: str) -> str:
+        rows = any(name == store and isinstance(declared, RowStore) for name, declared in self.stores)
+        return self.name if rows else f"{self.name}/{store}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold(AggregateRoot):
+    """Folds the events of a topic with a class of the user; this node is the table of what its instances return."""

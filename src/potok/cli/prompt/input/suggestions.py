@@ -11,7 +11,7 @@ from potok.cli.prompt.input.tokens import FOLLOWERS, IN_QUERIES, KEYWORDS, TYPES
 from potok.cli.prompt.targets.target import Names
 from potok.sql.formats import FORMATS
 from potok.sql.functions.registry import all_functions, users_functions
-from potok.sql.syntax.words import STATEMENTS
+from potok.sql.syntax.lexer.words import STATEMENTS
 from potok.sql.types import quoted, type_name
 from potok.sql.with_clause import KEYS
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from potok.sql.syntax.words import CLAUSES, RESERVED, STATEMENTS, UNITS
+from potok.sql.syntax.lexer.words import CLAUSES, RESERVED, STATEMENTS, UNITS
 from potok.sql.types import SPELLINGS
 
 _PIECE = re.compile(

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.compat.java.doubles import double_text
-from potok.sql.expressions.show_text import show_value
+from potok.sql.expressions.conversions.show_text import show_value
 from potok.sql.functions.function import Context
 from potok.sql.functions.json.documents import plain, write
 

@@ -1,0 +1,1 @@
+"""What programs read besides topics: captures, DataFrames, events; and formats by name."""

@@ -1,0 +1,1 @@
+"""Methods of streams that write to topics and external sinks."""

@@ -1,0 +1,1 @@
+"""Read the rows of one table: keys, columns, versions and windows."""

@@ -1,0 +1,1 @@
+"""Datagrams: UDP, and StatsD metrics over it, with tables of them."""

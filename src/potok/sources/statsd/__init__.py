@@ -1,1 +1,0 @@
-"""StatsD: a listener for metrics, and tables of them."""

@@ -1,1 +1,0 @@
-"""Datagrams: UDP unicast and multicast."""

@@ -1,0 +1,1 @@
+"""Convert values between types, and to and from text."""

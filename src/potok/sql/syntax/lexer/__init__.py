@@ -1,0 +1,1 @@
+"""Split the text of statements into tokens."""

@@ -78,7 +78,7 @@ class SqlDriver(TestDriver):
 
     def __init__(
         self,
-        sql: str = "",
+        sql: str | None = None,
         *,
         partitions: Mapping[str, int] | None = None,
         shards: int = 2,
@@ -99,7 +99,7 @@ class SqlDriver(TestDriver):
         self._drivers: dict[str, QueryDriver] = {}
         self._topologies: dict[str, Topology] = {}
         try:
-            self.execute(sql)
+            self.execute(sql or "")
         except BaseException:
             self.close()
             raise

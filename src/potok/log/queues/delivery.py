@@ -65,17 +65,17 @@ class Delivery:
         """Acknowledge the record. Stored together with others, within the queue's `linger`."""
         self._end(Fate.ACKED)
 
-    def nack(self, delay: Duration = 0, *, error: str = "") -> None:
+    def nack(self, delay: Duration = 0, *, error: str | None = None) -> None:
         """Redeliver the record, at the earliest after `delay`; or make it a dead letter if this was the last attempt.
 
         Args:
             error: What went wrong; stored with a dead letter.
         """
-        self._end(Fate.BACK, delay_ms=to_ms(delay), error=error)
+        self._end(Fate.BACK, delay_ms=to_ms(delay), error=error or "")
 
-    def reject(self, error: str = "") -> None:
+    def reject(self, error: str | None = None) -> None:
         """Make the record a dead letter, without another attempt."""
-        self._end(Fate.REJECTED, error=error)
+        self._end(Fate.REJECTED, error=error or "")
 
     def extend(self, time: Duration) -> None:
         """Extend the timeout: the record stays with this worker for `time` from now."""

@@ -79,7 +79,7 @@ def backup(broker: Broker, query: str, directory: Path) -> Manifest:
     return manifest
 
 
-def restore(broker: Broker, directory: Path, state: str = "", *, force: bool = False) -> Manifest:
+def restore(broker: Broker, directory: Path, state: str | None = None, *, force: bool = False) -> Manifest:
     """Replace the state of a query by a backup; the query resumes from the batch of the backup.
 
     The cells are written next to the existing ones, and one transaction of the ledger switches to them: before it,

@@ -127,7 +127,7 @@ def test_a_saga_on_kafka_sends_each_command_once_and_takes_what_operators_say(br
         "t3": "aborted",
     }
     assert instances.get("t1")["next_timer"]["name"] == "timeout:seat"
-    instances.tell("t2", "abort")
+    instances.control("t2", "abort")
     send(broker, "seated", "t1")
     run(broker, builder)
     assert {one["id"]: one["state"] for one in instances.listed()} == {

@@ -1,4 +1,4 @@
-"""A case of `cases/<family>.toml`: a program, its records, and what must come of them."""
+"""A case of `cases/<family>.toml`: a program, its records, and the expected outcome."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class EventWriting:
     types: tuple[EventType, ...]
     source: str
     sink: str
-    """What tells the sinks of a query apart: its topic, and its number among those that write to that topic."""
+    """What distinguishes the sinks of a query: its topic, and its number among those that write to that topic."""
 
 
 @dataclass(slots=True)

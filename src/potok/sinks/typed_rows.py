@@ -17,7 +17,7 @@ from potok.sinks.table_columns import THERE, TableColumn, null_keys, table_colum
 
 Mode = Literal["append", "upsert"]
 
-NO_ROW = "a null value does not tell which row to delete: leave key= out, and give records that key with select_key"
+NO_ROW = "a null value does not say which row to delete: omit key=, and set the key of the records with select_key"
 
 NO_VALUE = 'a null value is no row: pass with_key=True, or mode="upsert", where it deletes the row of its key'
 
@@ -73,7 +73,7 @@ class RowShape:
         return [column.name for column in self._key_columns(types)]
 
     def prepare(self, rows: Rows, types: Types) -> Prepared:
-        """In a task: return each row as a struct. Of rows that are replaced, the first field tells whether there is a
+        """In a task: return each row as a struct. Of rows that are replaced, the first field shows whether there is a
         value."""
         if self.upserts:
             columns, failures = self._keyed(rows, types)

@@ -1,4 +1,4 @@
-"""Read the instances of sagas, and tell them what operators want."""
+"""Read the instances of sagas, and send them the actions of operators."""
 
 from __future__ import annotations
 
@@ -175,8 +175,8 @@ class SagaInstances:
         entry = read_entry(self._broker, self.saga.query)
         return 0 if entry is None else entry.batch
 
-    def tell(self, text: str, action: str, id_: str | None = None) -> dict[str, Any]:
-        """Append the record that tells an instance what to do; return the instance as it is before that."""
+    def control(self, text: str, action: str, id_: str | None = None) -> dict[str, Any]:
+        """Append the record of an action; return the instance as it is before that."""
         key, instance = self._found(text)
         state = instance["state"]
         if action in ACTIONS and (state in ENDED or (action != "abort" and state != STUCK)):

@@ -1,4 +1,4 @@
-"""What a listener hands over: some records that arrived together, and whom to tell when they are durable."""
+"""What a listener hands over: some records that arrived together, and whom to notify when they are durable."""
 
 from __future__ import annotations
 

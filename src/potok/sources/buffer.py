@@ -105,7 +105,7 @@ class Buffer:
         return taken
 
     def settle(self, arrival: Arrival, reason: str | None) -> None:
-        """End an arrival that was taken: it has landed, or is lost for a reason. Makes room, then tells its sender."""
+        """End an arrival: it has landed, or is lost for a reason. Make room, then notify its sender."""
         with self._changed:
             self._records -= len(arrival)
             self._bytes -= arrival.size

@@ -20,7 +20,7 @@ DATE: Final = pa.date32()
 TIME: Final = pa.time32("ms")
 TIMESTAMP: Final = _INSTANT
 NULL: Final = pa.null()
-"""The type of NULL itself, until something else tells."""
+"""The type of NULL itself, until the context determines another."""
 
 MAX_PRECISION: Final = 38
 NULL_KEY: Final = "null"

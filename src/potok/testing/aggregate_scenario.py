@@ -1,4 +1,4 @@
-"""Scenarios of an aggregate: events that have happened, commands, and what must come of them."""
+"""Scenarios of an aggregate: events that have happened, commands, and the expected outcome."""
 
 from __future__ import annotations
 

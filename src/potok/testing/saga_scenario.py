@@ -1,4 +1,4 @@
-"""Scenarios of a saga: events, time that passes, actions of operators, and what must come of them."""
+"""Scenarios of a saga: events, time that passes, actions of operators, and the expected outcome."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_rows_are_replaced_by_fields_of_the_value_and_others_stay(lake: Lake) ->
     failures = lake.put([row("north", 2, 21), row("south", 1, 31), row("south", None, 1), (None, None)], Batch(1, 2))
     assert lake.rows("cents") == [("north", 1, 10), ("north", 2, 21), ("south", 1, 31), ("south", 2, 40)]
     assert failures[2] == 'the key column "item" is null'
-    assert "does not tell which row to delete" in failures[3]
+    assert "does not say which row to delete" in failures[3]
 
 
 def test_a_merge_that_comes_again_is_recognised(lake: Lake) -> None:

@@ -1,4 +1,4 @@
-"""`potok rebuild`: rebuild the tables of a query beside the served ones, and swap."""
+"""`potok rebuild`: rebuild the tables of a query next to the served ones, and swap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`potok sagas`: list and show instances, and tell them what to do."""
+"""`potok sagas`: list, show and control instances."""
 
 from __future__ import annotations
 
@@ -89,25 +89,25 @@ def show(
 @app.command()
 def retry(context: typer.Context, saga: SagaName, key: Key, query: QueryOption = None, broker: Broker = None) -> None:
     """Repeat the step at which an instance is stuck."""
-    _tell(context, saga, key, "retry", query, broker)
+    _control(context, saga, key, "retry", query, broker)
 
 
 @app.command()
 def skip(context: typer.Context, saga: SagaName, key: Key, query: QueryOption = None, broker: Broker = None) -> None:
     """Skip the step at which an instance is stuck."""
-    _tell(context, saga, key, "skip", query, broker)
+    _control(context, saga, key, "skip", query, broker)
 
 
 @app.command()
 def abort(context: typer.Context, saga: SagaName, key: Key, query: QueryOption = None, broker: Broker = None) -> None:
     """Compensate a running instance; a second time, give up what is still to be compensated."""
-    _tell(context, saga, key, "abort", query, broker)
+    _control(context, saga, key, "abort", query, broker)
 
 
-def _tell(context: typer.Context, saga: str, key: str, action: str, query: str | None, broker: str | None) -> None:
+def _control(context: typer.Context, saga: str, key: str, action: str, query: str | None, broker: str | None) -> None:
     with opened_log(context, broker) as log:
         instances = _opened(log, saga, query)
-        before = instances.tell(key, action)
+        before = instances.control(key, action)
         report_freshness(log, instances.saga.query)
     note(f"{saga} {before['id']} was {before['state']}; {action} takes effect with the next batch of its query")
 

@@ -1,4 +1,4 @@
-"""`potok webhooks`: list what became of webhooks, send them again, enable endpoints."""
+"""`potok webhooks`: list the outcome of webhooks, send them again, enable endpoints."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 
 def double_text(value: float) -> str:
     """A double as Java writes it: with a point, with an exponent from 1.0E7 on and below 0.001, and with no more digits
-    than tell it apart, but two at least.
+    than distinguish it, but at least two.
 
     >>> double_text(1e10), double_text(100.0), double_text(0.00012), double_text(5e-324)
     ('1.0E10', '100.0', '1.2E-4', '4.9E-324')

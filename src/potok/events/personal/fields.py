@@ -1,4 +1,4 @@
-"""The personal fields of a chunk of events: encrypted and decrypted with one look into the key store."""
+"""The personal fields of a chunk of events: encrypted and decrypted with one lookup in the key store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The event that tells readers of a topic that a subject was forgotten."""
+"""The event that informs readers of a topic that a subject was forgotten."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class AsyncConsumer:
         return self._consumer
 
     def _is_stale(self) -> bool:
-        """Whether the group has something to tell."""
+        """Whether the group has something to report."""
         membership = self._opened._membership
         return membership is not None and (membership.changed() or bool(self._opened._at.initial))
 

@@ -1,4 +1,4 @@
-"""Check that a function of columns treats each record by itself: the same records in other calls give the same."""
+"""Check that a function of columns treats records independently: other calls give the same results."""
 
 from __future__ import annotations
 

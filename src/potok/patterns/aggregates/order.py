@@ -1,7 +1,7 @@
 """The order in which an aggregate folded its events, found again from the topic of its events.
 
 Its own events have a sequence. An event of another writer has none: it was folded when it was read, which may have been
-after events that follow it in the topic. The sequence of the next own event tells how many had been folded before it.
+after events that follow it in the topic. The sequence of the next own event shows how many had been folded before it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Watch a saga that services run among themselves: their events alone say how far it is, and nothing is sent."""
+"""Monitor a saga that services run among themselves: its progress follows from their events, and nothing is sent."""
 
 from __future__ import annotations
 

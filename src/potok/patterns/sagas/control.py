@@ -21,7 +21,7 @@ def control_topic(saga: str) -> str:
 
 
 def action_of(by: str, key: Any, action: str, id_: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Return the key and the value of a record that tells an instance what to do; `by` is the field of its key."""
+    """Return the key and the value of the record of an action; `by` is the field of its key."""
     if action not in ACTIONS:
         raise UnknownAction(action)
     envelope = {

@@ -1,4 +1,4 @@
-"""The state of one saga instance: plain data that is stored in a cell and shown to readers as it is."""
+"""The state of one saga instance: plain data that is stored in a cell and returned to readers unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forget a subject: delete their key, then tell the topics that have their events."""
+"""Forget a subject: delete their key, then notify the topics that contain their events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rebuild the tables of a query beside the served ones and swap, in one go."""
+"""Rebuild the tables of a query next to the served ones and swap, in one go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left to send, in one metadata key: it saves reading all deliveries and attempts at a start."""
+"""The remaining deliveries, in one metadata key: it saves reading all deliveries and attempts at a start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Send the webhooks of a query, in a thread of the driver, beside the batch loop.
+"""Send the webhooks of a query, in a thread of the driver, next to the batch loop.
 
 The dispatcher follows the topic of deliveries for each endpoint, sends what is due, and appends what came of it to the
 topic of attempts before it counts. An endpoint that does not answer delays only its own deliveries.

@@ -1,4 +1,4 @@
-"""What operators do with webhooks: list what became of them, send them again, enable endpoints.
+"""What operators do with webhooks: list their outcome, send them again, enable endpoints.
 
 Everything is derived from the two topics, and every request is a record, so it also works while the query is stopped:
 the next start carries it out.

@@ -1,4 +1,4 @@
-"""Send one webhook and describe what came of it."""
+"""Send one webhook and describe the outcome."""
 
 from __future__ import annotations
 

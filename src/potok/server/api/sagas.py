@@ -1,4 +1,4 @@
-"""Instances of sagas: list, show, follow, and tell them what to do."""
+"""Instances of sagas: list, show, follow and control them."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ async def act(
     action: str,
     idempotency_key: str | None = Header(None, max_length=200, description="The same key acts once."),
 ) -> Response:
-    """Tell an instance to `retry` or `skip` what it is stuck at, or to `abort`. It acts with its next batch."""
+    """Make an instance `retry` or `skip` the step at which it is stuck, or `abort`. Effective with the next batch."""
     caller_of(request.scope).require(WRITE)
     site = site_of(request)
 
     def work() -> Response:
-        before = _opened(site, name).tell(key, action, idempotency_key)
+        before = _opened(site, name).control(key, action, idempotency_key)
         return answer({"saga": name, "id": before["id"], "action": action, "state": before["state"]}, 202)
 
     return await site.work.answer(work)

@@ -1,4 +1,4 @@
-"""Wait for positions with one thread for all requests: it looks at the ledgers while somebody waits."""
+"""Wait for positions with one thread for all requests: it polls the ledgers while requests wait."""
 
 from __future__ import annotations
 

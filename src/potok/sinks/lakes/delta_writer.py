@@ -1,4 +1,4 @@
-"""Commit batches to a Delta table, each with the transaction identifiers that tell which batch the table has."""
+"""Commit batches to a Delta table, each with the transaction identifiers that record the last batch of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commit batches to an Iceberg table, each together with the table property that tells which batch the table has."""
+"""Commit batches to an Iceberg table, each together with the table property that records its last batch."""
 
 from __future__ import annotations
 

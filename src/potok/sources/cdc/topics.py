@@ -1,4 +1,4 @@
-"""The topics of a capture: created, scanned for live keys, and told of changed columns."""
+"""The topics of a capture: created, scanned for live keys, and notified of changed columns."""
 
 from __future__ import annotations
 

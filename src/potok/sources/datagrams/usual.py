@@ -127,7 +127,7 @@ def _nth(found: Ints, starts: Ints, number: int) -> Ints:
 
 
 def _is_number(data: Bytes, starts: Ints, ends: Ints, digits: Ints, dots: Ints) -> Bools:
-    """Tell which ranges are numbers as JSON writes them: no empty part before or after the dot, and no leading 0."""
+    """Return which ranges are numbers as JSON writes them: no empty part before or after the dot, and no leading 0."""
     length = ends - starts
     first, last = data[np.minimum(starts, len(data) - 1)], data[np.maximum(ends - 1, 0)]
     found = (length > 0) & _IS_DIGIT[first] & _IS_DIGIT[last]

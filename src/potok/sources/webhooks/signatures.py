@@ -143,7 +143,7 @@ def verifier_of(
 
 
 def _matches(keys: Sequence[bytes], algorithm: str, signed: bytes, given: bytes) -> bool:
-    """Compare with each key: all of them, so that the time does not tell which one matched."""
+    """Compare with each key: all of them, so that the timing does not reveal which one matched."""
     found = [hmac.compare_digest(hmac.digest(key, signed, getattr(hashlib, algorithm)), given) for key in keys]
     return any(found)
 

@@ -65,7 +65,7 @@ class ZoneId:
 
 @dataclass(frozen=True, slots=True)
 class ZoneName:
-    """`CET`, or if `full` `Central European Standard Time`; `generic` does not tell winter from summer."""
+    """`CET`, or if `full` `Central European Standard Time`; `generic` does not distinguish winter from summer."""
 
     full: bool
     generic: bool = False

@@ -103,7 +103,7 @@ _COMPLETE: Final = ("HourOfDay", "MinuteOfHour", "SecondOfMinute", "NanoOfSecond
 
 
 def _widths(pattern: Pattern, zero: bool) -> list[int] | None:
-    """How wide each part is, if all are fixed, none comes twice, and they tell a date, a time of day or both."""
+    """How wide each part is, if all are fixed, none comes twice, and they determine a date, a time of day or both."""
     widths: list[int] = []
     seen: list[str] = []
     for part in pattern.parts:

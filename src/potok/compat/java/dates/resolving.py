@@ -113,7 +113,7 @@ def _year_of_era(values: dict[str, int]) -> None:
 
 
 def _time(values: dict[str, int]) -> tuple[int | None, bool]:
-    """The time of day, if the fields tell it, and whether it is that of the day after (24:00)."""
+    """The time of day, if the fields determine it, and whether it is that of the day after (24:00)."""
     _hours(values)
     if "NanoOfDay" in values:
         _split(values, checked("NanoOfDay", values.pop("NanoOfDay")))
@@ -174,7 +174,7 @@ def _partial_date(rest: dict[str, int]) -> int:
             raise ValueError(f"there is no day {day} in month {month}")
     if "DayOfYear" in rest:
         if checked("DayOfYear", rest["DayOfYear"]) == 366:
-            raise ValueError("day 366 tells no day without the year")
+            raise ValueError("day 366 is not a day without the year")
         year, month, day = civil(days_of(year, 1, 1) + rest["DayOfYear"] - 1)
     if "MonthOfYear" in rest:
         month = checked("MonthOfYear", rest["MonthOfYear"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Unparseable(Exception):
-    """Nothing fits here; whoever knows the whole text tells the reader."""
+    """Nothing fits here; the caller, which knows the whole text, reports it."""
 
     def __init__(self, at: int) -> None:
         super().__init__(at)

@@ -24,7 +24,7 @@ def _fold(latest: bool, size: int, ignore_nulls: bool, single: bool) -> Fold:
     def result(state: list[Any]) -> Any:
         return list(state) if not single else state[0] if state else None
 
-    # Two sessions cannot be merged by their values, which do not tell which has the earlier record. Their records are
+    # Two sessions cannot be merged by their values, which do not show which has the earlier record. Their records are
     # aggregated again, in offset order.
     return Fold(start=list, add=add, result=result, order_dependent=True)
 

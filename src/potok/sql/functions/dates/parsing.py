@@ -30,7 +30,7 @@ _NOT_OF_JAVA: Final = frozenset({"QuarterOfYear", "WeekBasedYear", "WeekOfWeekBa
 def _day(text: str, pattern: str) -> int:
     found = resolve(read(pattern_of(pattern), text))
     if found.days is None:
-        raise ValueError(f"'{text}' tells no date by the pattern '{pattern}'")
+        raise ValueError(f"'{text}' is not a date in the pattern '{pattern}'")
     return _fits(found.days, 2**31 - 1, text)
 
 
@@ -43,12 +43,12 @@ def _time(text: str, pattern: str) -> int:
     if found.days is not None or found.rest.keys() & (DATE_FIELDS.keys() - _NOT_OF_JAVA):
         raise ValueError(f"the pattern '{pattern}' of a time contains fields of a date")
     if found.nanos is None:
-        raise ValueError(f"'{text}' tells no time of day by the pattern '{pattern}'")
+        raise ValueError(f"'{text}' is not a time of day in the pattern '{pattern}'")
     return found.nanos // 1_000_000
 
 
 def milliseconds_of(text: str, pattern: str, zone: str | None = None) -> int:
-    """The milliseconds since 1970 that a text tells; raises ValueError. What it leaves open is as in 1970-01-01T00:00,
+    """The milliseconds since 1970 that a text means; raises ValueError. What it leaves open is as in 1970-01-01T00:00,
     and without a zone it is in the one given, or in UTC.
 
     >>> milliseconds_of("1970-01-02", "yyyy-MM-dd")

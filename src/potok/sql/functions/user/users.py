@@ -83,7 +83,7 @@ def function(
     >>> shout("so")
     'SO!'
 
-    After that, `SELECT SHOUT(name, 3) FROM users` works. The annotations tell the types. A parameter with a default may
+    After that, `SELECT SHOUT(name, 3) FROM users` works. The annotations give the types. A parameter with a default may
     be left out. With NULL the function is called only where the annotation has `| None`; otherwise the result is NULL.
     A record for which the function raises has NULL, and the reason is reported with the query.
 
@@ -94,7 +94,7 @@ def function(
 
     Args:
         name: What SQL calls it, instead of its own name; in upper case in any case.
-        columns: It takes and gives `pyarrow.Array`s; annotations tell what is in them.
+        columns: It takes and gives `pyarrow.Array`s; annotations give their types.
         table: It gives a list of values, of which each becomes a row.
         deterministic: False if it gives different results for equal arguments.
     """

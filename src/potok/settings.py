@@ -79,7 +79,7 @@ class Settings:
     """`/readyz` reports a query whose oldest unread record is older than this; 0 for any age."""
 
     stop_timeout_ms: int = 25_000
-    """How long Ctrl-C or SIGTERM waits for the end of the batch; 0 for ever. Kubernetes kills after 30 seconds."""
+    """How long Ctrl-C or SIGTERM waits for the end of the batch; 0 forever. Kubernetes kills after 30 seconds."""
 
     stuck_after_ms: int = 600_000
     """`/livez` reports a batch loop that has not moved for this long."""

@@ -177,7 +177,7 @@ class Oracle:
     ) -> Iterator[Outcome]:
         def behind(number: int, at: int, taken: Taken, now: Need, started: bool) -> Iterator[Outcome]:
             if number == len(parts):
-                yield from then(at, taken, now._replace(moved=begun))
+                yield from then(at, taken, now._replace(moved=started))
                 return
             gap, node = parts[number]
             if isinstance(node, Absent):

@@ -18,7 +18,7 @@ from tests.oracle.tables import SetAside
 
 @dataclass
 class _Known:
-    """What the events of an instance have told, and the event that it takes last."""
+    """What the events of an instance have reported, and the event that it takes last."""
 
     item: Item
     data: dict[str, Any] = field(default_factory=dict)
@@ -62,17 +62,17 @@ class SagaSteps:
         yield from self._pass(item.key, item.at_ms)
         before = self._statuses(item.key)
         fields = self.definition.fields.get(type_, ())
-        told = {name: item.value[name] for name in fields if item.value[name] is not None}
+        reported = {name: item.value[name] for name in fields if item.value[name] is not None}
         known.item, data = item, known.data
-        known.data = {**data, **told}
+        known.data = {**data, **reported}
         self.play.happen(Happening(item.at_ms, item.key, what, id_))
         yield from self._made(item.key)
         if self._statuses(item.key) == before:
             known.data = data
 
-    def close(self, clock_ms: int) -> Iterator[Sent | Failure]:
+    def close(self, stream_time_ms: int) -> Iterator[Sent | Failure]:
         for key in list(self.known):
-            yield from self._pass(key, clock_ms)
+            yield from self._pass(key, stream_time_ms)
 
     def _pass(self, key: str, until_ms: int) -> Iterator[Sent | Failure]:
         self.play.wait(key, until_ms)

@@ -53,21 +53,21 @@ def appending(broker: EmbeddedBroker, overload: Overload) -> tuple[Buffer, Count
     return buffer, counters, appender
 
 
-def offer(buffer: Buffer, *data: bytes, told: list[str | None] | None = None) -> None:
-    done = None if told is None else told.append
+def offer(buffer: Buffer, *data: bytes, reported: list[str | None] | None = None) -> None:
+    done = None if reported is None else reported.append
     assert buffer.offer(Arrival.of([LogRecord(None, each) for each in data], done))
 
 
 def test_records_are_acknowledged_once_they_are_durable(broker: AwayBroker) -> None:
     buffer, counters, appender = appending(broker, Overload())
-    told: list[str | None] = []
-    offer(buffer, b"a", b"b", told=told)
+    reported: list[str | None] = []
+    offer(buffer, b"a", b"b", reported=reported)
     broker.tried.wait(10)
-    assert told == []
+    assert reported == []
     assert counters.read().buffered == 2
     broker.there.set()
-    until(lambda: bool(told))
-    assert (told, values(broker)) == ([None], [b"a", b"b"])
+    until(lambda: bool(reported))
+    assert (reported, values(broker)) == ([None], [b"a", b"b"])
     appender.stop(10)
     assert appender.error is None
 
@@ -84,13 +84,13 @@ def test_what_is_buffered_lands_before_the_end(broker: AwayBroker) -> None:
 
 def test_records_are_lost_with_a_reason_if_the_log_stays_away(broker: AwayBroker) -> None:
     buffer, counters, appender = appending(broker, Overload())
-    told: list[str | None] = []
-    offer(buffer, b"a", told=told)
+    reported: list[str | None] = []
+    offer(buffer, b"a", reported=reported)
     broker.tried.wait(10)
-    offer(buffer, b"b", told=told)
+    offer(buffer, b"b", reported=reported)
     until(lambda: appender.error is not None and "the log is away" in appender.error)
     appender.stop(0.1)
-    assert told == ["stopped", "stopped"]
+    assert reported == ["stopped", "stopped"]
     assert (counters.read().lost, counters.read().buffered) == ({"stopped": 2}, 0)
 
 
@@ -107,10 +107,10 @@ def test_a_record_that_the_topic_does_not_accept_does_not_hold_up_the_others(tmp
     broker = EmbeddedBroker(tmp_path)
     broker.create_topic("t", cleanup_policy="compact")
     buffer, counters, appender = appending(broker, Overload())
-    told: list[str | None] = []
-    offer(buffer, b"without a key", told=told)
-    buffer.offer(Arrival.of([LogRecord(b"k", b"v")], told.append))
+    reported: list[str | None] = []
+    offer(buffer, b"without a key", reported=reported)
+    buffer.offer(Arrival.of([LogRecord(b"k", b"v")], reported.append))
     appender.stop(10)
-    assert sorted(told, key=str) == [None, "not_accepted"]
+    assert sorted(reported, key=str) == [None, "not_accepted"]
     assert values(broker) == [b"v"]
     assert counters.read().lost == {"not_accepted": 1}

@@ -40,10 +40,10 @@ STEPS = st.lists(
 )
 
 
-def arrival(count: int, size: int, told: list[str | None] | None = None) -> Arrival:
+def arrival(count: int, size: int, reported: list[str | None] | None = None) -> Arrival:
     found = Arrival.of([LogRecord(None, b"x" * size)] * count)
-    if told is not None:
-        found.done = told.append
+    if reported is not None:
+        found.done = reported.append
     return found
 
 
@@ -85,10 +85,10 @@ def test_the_newest_or_the_oldest_record_is_dropped_and_its_sender_notified() ->
     for policy, dropped in (("drop_newest", 2), ("drop_oldest", 0)):
         counters = Counters()
         buffer = Buffer(Overload(max_records=2, when_full=policy), counters)
-        told: list[list[str | None]] = [[], [], []]
-        assert all(buffer.offer(arrival(1, 1, each)) for each in told)
-        assert [number for number, each in enumerate(told) if each] == [dropped]
-        assert told[dropped] == [f"dropped_{policy.removeprefix('drop_')}"]
+        reported: list[list[str | None]] = [[], [], []]
+        assert all(buffer.offer(arrival(1, 1, each)) for each in reported)
+        assert [number for number, each in enumerate(reported) if each] == [dropped]
+        assert reported[dropped] == [f"dropped_{policy.removeprefix('drop_')}"]
         assert counters.read().lost == {f"dropped_{policy.removeprefix('drop_')}": 1}
 
 

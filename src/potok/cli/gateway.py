@@ -26,15 +26,15 @@ REPORT_S = 10.0
 @app.command()
 def gateway(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The listeners, in TOML.")],
-    check: Annotated[bool, typer.Option("--check", help="Check the file, and start nothing.")] = False,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with listeners.")],
+    check: Annotated[bool, typer.Option("--check", help="Check the file without starting.")] = False,
     metrics: Metrics = None,
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
     """Receive input that cannot be replayed into topics until Ctrl-C or SIGTERM.
 
-    Senders are acknowledged once their records are in the log. What is lost is counted by reason.
+    Senders are acknowledged once their records are in the log. Losses are counted by reason.
     With --json, each line is an object whose `event` is listening, status or stopped.
     """
     from potok.monitoring.monitor import Monitor
@@ -44,7 +44,7 @@ def gateway(
 
     found = load_gateway(file)
     if check:
-        note(f"{file}: {counted(len(found.listeners), 'listener')}, no mistakes found")
+        note(f"{file}: {counted(len(found.listeners), 'listener')}, no errors found")
         return
     url = broker or found.broker
     with Interruption() as interruption, opened_log(context, url, create=True) as log:
@@ -55,7 +55,7 @@ def gateway(
             interruption.wait_for_the_batch()
             _watch(running, interruption, as_json=as_json)
             if not as_json:
-                note("stopping: appending what is buffered")
+                note("stopping: appending buffered records")
     _end(running, as_json=as_json)
 
 

@@ -193,7 +193,7 @@ GATEWAY_LOST = Family(
 GATEWAY_REFUSED = Family(
     "potok_gateway_refused_total",
     "counter",
-    "Records that a listener did not accept; the sender was told, and may send them again.",
+    "Records that a listener did not accept; the sender was notified, and may send them again.",
     ("listener", "reason"),
 )
 GATEWAY_BUFFERED = Family(

@@ -16,8 +16,8 @@ from potok.log.broker import Broker
 from potok.redact import MASK, redact
 from potok.sources.config import KINDS, listener_of
 from potok.sources.gateway import Gateway, ListenerStatus, check_listeners
-from potok.sources.growing_files import GrowingFiles
 from potok.sources.listener import ListenerSpec
+from potok.sources.polling.growing_files import GrowingFiles
 from potok.sql.catalog import Connector
 from potok.sql.errors import Refused
 from potok.statements.connectors import ConnectorInfo, Connectors

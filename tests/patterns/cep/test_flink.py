@@ -40,9 +40,9 @@ def test_matches_are_those_of_flink(case: dict[str, Any]) -> None:
             driver.send("in", {"kind": letter, "number": number}, key="k", timestamp=number)
         driver.send("in", {"kind": "end", "number": 0}, key="other", timestamp=FAR)
         driver.run()
-        assert sorted(shown(record.value) for record in driver.read("matches")) == case["matches"]
+        assert sorted(rendered(record.value) for record in driver.read("matches")) == case["matches"]
 
 
-def shown(match: dict[str, list[dict[str, Any]]]) -> str:
+def rendered(match: dict[str, list[dict[str, Any]]]) -> str:
     taken = [(one["number"], f"{name}:{one['kind']}{one['number']}") for name, found in match.items() for one in found]
     return " ".join(text for _, text in sorted(taken))

@@ -95,7 +95,7 @@ def test_until_ends_a_repetition() -> None:
     assert sorted(matches(pattern, "a c a b a")) == ["a1", "a1 a3", "a3", "a5"]
 
 
-def test_until_does_not_end_a_repetition_that_has_not_begun() -> None:
+def test_until_does_not_end_a_repetition_that_has_not_started() -> None:
     def ended(kinds: str) -> Pattern:
         return kind(kinds, variable="x").one_or_more().until(lambda e: e["kind"] == "c")
 

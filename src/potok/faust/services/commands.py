@@ -66,38 +66,46 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     def command(name: str, work: Callable[[App, argparse.Namespace], None], text: str) -> argparse.ArgumentParser:
         made = commands.add_parser(name, help=text, description=text)
         made.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print JSON")
-        made.add_argument("--broker", metavar="URL", help="another log than the program's: file:./data, kafka://...")
+        made.add_argument(
+            "--broker", metavar="URL", help="the log, instead of that of the program: file:./data, kafka://..."
+        )
         made.set_defaults(command=work)
         return made
 
     worker = command("worker", _worker, "Run the agents until Ctrl-C or SIGTERM.")
     worker.add_argument("-l", "--loglevel", default="warn", choices=LEVELS, type=str.lower)
-    worker.add_argument("--until-end", action="store_true", help="stop when all records that are there are processed")
+    worker.add_argument("--until-end", action="store_true", help="stop when all existing records have been processed")
     worker.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="where /metrics, /livez and /readyz are served; 0 for any free port"
     )
     _web_options(worker)
-    add_options(command("send", send, "Send a record to a topic, or to an @agent; prints where it went."))
+    add_options(command("send", send, "Send a record to a topic, or to an @agent; prints its position."))
     command("agents", _agents, "List the agents.")
     command("tables", _tables, "List the tables.")
     command("models", _models, "List the record classes.")
     command("explain", _explain, "Show the topology: which agents are spread, and why others are not.")
-    command("reset", _reset, "Reset the offsets of the app and delete all its tables; its topics stay.")
+    command("reset", _reset, "Reset the offsets of the app and delete all its tables; its topics are kept.")
     for name, own in commands_of(app).items():
         command(name, _nothing, own.get_short_help_str(SHORT))
     return parser
 
 
 def _web_options(worker: argparse.ArgumentParser) -> None:
-    worker.add_argument("-p", "--web-port", type=int, help="where pages are served; 0 for any port that is free")
+    worker.add_argument("-p", "--web-port", type=int, help="the port of the pages; 0 for any free port")
     worker.add_argument(
         "-b", "--web-bind", "--web-host", help="the address to listen on; access from other machines needs tokens"
     )
     worker.add_argument(
         "--web-tokens", type=Path, metavar="FILE", help="access tokens and their permissions: a tokens.toml"
     )
-    worker.add_argument("--web-cors", action="append", default=[], metavar="ORIGIN", help="a site that may call pages")
-    worker.add_argument("--without-web", action="store_true", help="serve no pages")
+    worker.add_argument(
+        "--web-cors",
+        action="append",
+        default=[],
+        metavar="ORIGIN",
+        help="an origin whose web pages may call this server",
+    )
+    worker.add_argument("--without-web", action="store_true", help="do not serve pages")
     worker.add_argument("--with-web", dest="without_web", action="store_false", help=argparse.SUPPRESS)
 
 
@@ -190,7 +198,7 @@ def _reset(app: App, parsed: argparse.Namespace) -> None:  # noqa: ARG001
     from potok.runtime.operations.reset_offsets import forget
 
     forget(app.log(), app.id)
-    where = "from the first record" if app.start_at == "earliest" else "from their end on"
+    where = "from the first record" if app.start_at == "earliest" else "from their end"
     print(f'app "{app.id}" was reset: its tables are empty, and it reads its topics {where}')
 
 

@@ -156,16 +156,16 @@ def _add_progress(scrape: Scrape, progress: Progress) -> None:
     for step, counts in progress.steps.items():
         scrape.add(f.STEP_RECORDS, counts["in"], query, step, "in")
         scrape.add(f.STEP_RECORDS, counts["out"], query, step, "out")
-        if counts.get("late") or step in progress.clocks:
+        if counts.get("late") or step in progress.watermarks:
             scrape.add(f.LATE_RECORDS, counts.get("late", 0), query, step)
     for reason in ("decode", "timestamp", "error", "late", "no key", "encode", "refused"):
         count = progress.dead_letters_by_reason.get(reason, 0)
         scrape.add(f.DEAD_LETTERS, count, query, reason.replace(" ", "_"))
     scrape.add(f.EXPRESSION_FAILURES, sum(progress.failures.values()), query)
-    for topic, count in progress.clock_jumps.items():
+    for topic, count in progress.stream_time_jumps.items():
         scrape.add(f.TIME_JUMPS, count, query, topic)
-    for step, clock in progress.clocks.items():
-        scrape.add(f.WATERMARK_LAG, max(0, now - clock) / 1000, query, step)
+    for step, watermark in progress.watermarks.items():
+        scrape.add(f.WATERMARK_LAG, max(0, now - watermark) / 1000, query, step)
     scrape.add(f.STATE_BYTES, progress.state_bytes, query)
     for table, keys in progress.state_keys.items():
         scrape.add(f.STATE_KEYS, keys, query, table)

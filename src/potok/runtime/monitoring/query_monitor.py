@@ -43,7 +43,7 @@ class GroupMonitor:
         monitor.health.ready.append(self._not_ready)
 
     def _stuck(self) -> Iterator[Problem]:
-        """Yield a problem if the batch loop has begun no turn for longer than the setting `stuck_after`."""
+        """Yield a problem if the batch loop has started no turn for longer than the setting `stuck_after`."""
         group = self._group()
         if group is None or not group.is_active:
             # Whoever runs it ends the process, or starts it again.

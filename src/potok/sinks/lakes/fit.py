@@ -23,7 +23,7 @@ class TooManyRefused(ValueError):
     """So many rows of a batch are rejected that the table, not the rows, must be wrong."""
 
     def __init__(self, failures: Failures) -> None:
-        super().__init__(f"it refused more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}")
+        super().__init__(f"it rejected more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}")
 
 
 def check_fit(step: str, label: str, rows: pa.Schema, table: pa.Schema) -> None:

@@ -22,7 +22,7 @@ class NotANumber(CaptureStopped):
     def __init__(self, text: str) -> None:
         super().__init__(
             f"the numeric value {text} has no precise form in Debezium's envelope",
-            hint='write decimals="string", which is able to carry it',
+            hint='write decimals="string", which can represent it',
         )
 
 

@@ -18,8 +18,8 @@ import pyarrow as pa
 from potok.errors import TopologyError
 from potok.sources.arrival import Arrival
 from potok.sources.counters import TOO_LARGE
+from potok.sources.datagrams.receive import Datagrams, Receiver, receiver_of
 from potok.sources.listener import Address, CannotListen, Listener, ListenerContext, ListenerSpec, option
-from potok.sources.udp.receive import Datagrams, Receiver, receiver_of
 
 LARGEST = 65_507
 """The most bytes of a datagram that UDP can carry over IPv4."""

@@ -183,12 +183,12 @@ class _Analyser:
         written = {one.name: one for one in self._clause.definitions}
         found = []
         for number, name in enumerate(tree.names):
-            shown = name.removesuffix(EXCLUDED)
-            one = written.get(shown)
+            rendered = name.removesuffix(EXCLUDED)
+            one = written.get(rendered)
             if one is None:
                 found.append(Definition(name))
                 continue
-            scope = PatternScope(self._rows, self._types, variables, shown)
+            scope = PatternScope(self._rows, self._types, variables, rendered)
             typed = check(one.condition, scope, to=BOOLEAN)
             shifts.update(scope.shifts)
             found.append(Definition(name, self._condition(typed, scope, number, tree, shifts)))
@@ -201,7 +201,7 @@ class _Analyser:
         types = self._row_types(shifts)
         if not scope.leaves:
             return row_condition(typed, types)
-        condition = Condition(typed, tuple(scope.leaves), number, _shown(tree), types)
+        condition = Condition(typed, tuple(scope.leaves), number, _rendered(tree), types)
         return Function(condition, 2, name=str(typed))
 
     def _row_types(self, shifts: Mapping[Shift, None]) -> dict[str, pa.DataType]:
@@ -212,10 +212,10 @@ class _Analyser:
         """Return the variables that no row satisfies, and those that every row satisfies."""
         never: set[str] = set()
         always: set[str] = set()
-        for shown, one in zip(_shown(tree), definitions, strict=True):
+        for rendered, one in zip(_rendered(tree), definitions, strict=True):
             constant = True if one.condition is None else constant_of(one.condition)
             if constant is not None:
-                (always if constant else never).add(shown)
+                (always if constant else never).add(rendered)
         return never, always
 
     def _after(self, tree: PatternTree, variables: Variables) -> AfterMatch:
@@ -252,7 +252,7 @@ class _Analyser:
             tuple(scope.leaves),
             tuple(measures),
             tuple((field.name, field.type) for field in copied),
-            _shown(tree),
+            _rendered(tree),
             excluded,
         )
         alias = self._relation.alias or self._relation.name
@@ -323,7 +323,7 @@ def _leaf_columns(leaf: Leaf) -> set[str]:
     return set()
 
 
-def _shown(tree: PatternTree) -> tuple[str, ...]:
+def _rendered(tree: PatternTree) -> tuple[str, ...]:
     return tuple(name.removesuffix(EXCLUDED) for name in tree.names)
 
 

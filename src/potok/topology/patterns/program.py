@@ -93,7 +93,7 @@ class _Here(NamedTuple):
 
     `guards` are absences, and `soon` are those that apply to the very next record alone. `stops` ends threads that
     could have done better or may not go on; at the end of a pattern it means nothing. `taken` says that the part that
-    ends here took a record, `begun` that any did, and `ended` that no record may follow. The next record comes less
+    ends here took a record, `started` that any did, and `ended` that no record may follow. The next record comes less
     than `gap_ms` after the one before and satisfies none of `unless`, and an absence at the end lasts for `silence_ms`.
     """
 
@@ -102,7 +102,7 @@ class _Here(NamedTuple):
     soon: tuple[Guard, ...] = ()
     stops: tuple[Guard, ...] = ()
     taken: bool = False
-    begun: bool = False
+    started: bool = False
     ended: bool = False
     gap_ms: int | None = None
     silence_ms: int | None = None
@@ -154,7 +154,7 @@ class _Compiler:
             case Take(variable):
                 return () if here.ended else (self._take(self._numbers[variable], here, then),)
             case Start():
-                return then(here) if self._at_start and not here.begun else ()
+                return then(here) if self._at_start and not here.started else ()
             case End():
                 return then(here._replace(ended=True))
             case Sequence(parts):
@@ -185,8 +185,8 @@ class _Compiler:
         return found
 
     def _take(self, variable: int, here: _Here, then: _Then) -> int:
-        gap_ms = shortest(self._gap_ms, here.gap_ms) if here.begun else None
-        after = then(_Here(Gap.STRICT, taken=True, begun=True))
+        gap_ms = shortest(self._gap_ms, here.gap_ms) if here.started else None
+        after = then(_Here(Gap.STRICT, taken=True, started=True))
         forks, skips = here.gap is Gap.ANY, here.gap is not Gap.STRICT
         always = here.guards + here.stops
         waiting: int | None = None
@@ -203,28 +203,28 @@ class _Compiler:
     ) -> tuple[int, ...]:
         known: dict[tuple[int, _Here, bool], tuple[int, ...]] = {}
 
-        def rest(index: int, at: _Here, begun: bool) -> tuple[int, ...]:
-            key = index, at, begun
+        def rest(index: int, at: _Here, started: bool) -> tuple[int, ...]:
+            key = index, at, started
             if key not in known:
-                known[key] = behind(index, at, begun)
+                known[key] = behind(index, at, started)
             return known[key]
 
-        def behind(index: int, at: _Here, begun: bool) -> tuple[int, ...]:
+        def behind(index: int, at: _Here, started: bool) -> tuple[int, ...]:
             if index == len(parts):
-                return then(at._replace(taken=begun))
+                return then(at._replace(taken=started))
             part = parts[index]
             if isinstance(part.node, Absent):
                 guard = (Guard(self._numbers[part.node.variable]),)
                 soon, always = (guard, ()) if part.node.immediately else ((), guard)
                 silence_ms = shortest(at.silence_ms, part.node.within_ms)
                 absent = at._replace(guards=at.guards + always, soon=at.soon + soon, silence_ms=silence_ms)
-                return rest(index + 1, absent._replace(taken=False), begun)
-            entry = at._replace(gap=part.gap if begun else here.gap, taken=False)
+                return rest(index + 1, absent._replace(taken=False), started)
+            entry = at._replace(gap=part.gap if started else here.gap, taken=False)
             coming = Sequence(parts[index + 1 :])
             names = tuple(dict.fromkeys([*firsts_of(coming), *(follow if nullable(coming) else ())]))
             needed = must or not nullable(coming)
             return self._part(
-                part.node, entry, names, needed, lambda after: rest(index + 1, after, begun or after.taken)
+                part.node, entry, names, needed, lambda after: rest(index + 1, after, started or after.taken)
             )
 
         return rest(0, here, False)
@@ -254,7 +254,7 @@ class _Compiler:
             entry = at._replace(gap=tree.gap, gap_ms=shortest(at.gap_ms, tree.gap_ms)) if at.taken else at
             if count >= tree.least and not self._ordered and tree.loop is Loop.RELUCTANT:
                 entry = entry.stopped_by(ahead)
-            # What has not begun does not end: the first record may only not be the one that ends it.
+            # What has not started does not end: the first record may only not be the one that ends it.
             entry = entry.stopped_by(stops) if count else entry._replace(unless=until)
             entry = entry._replace(taken=False)
 

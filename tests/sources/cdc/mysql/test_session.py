@@ -331,7 +331,7 @@ def test_a_table_that_cannot_be_captured_is_refused_with_the_statement(
     assert statement in found.value.hint
 
 
-def test_a_user_without_rights_is_told_which(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
+def test_a_user_without_rights_is_notified_which(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
     users(database)
     database.run(f"CREATE USER reader_{database.name}@'%'")
     database.run(f"GRANT SELECT ON {database.name}.* TO reader_{database.name}@'%'")

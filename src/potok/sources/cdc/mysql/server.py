@@ -101,7 +101,7 @@ def answered(url: str) -> Iterator[None]:
     except pymysql.err.MySQLError as error:
         if error.args and error.args[0] in _DENIED:
             raise NotReady(f"the user may not do this: {_text(error)}", *_grants(url)) from None
-        raise CaptureStopped(f"the database refuses: {_text(error)}") from None
+        raise CaptureStopped(f"the database rejects the request: {_text(error)}") from None
 
 
 def _text(error: Exception) -> str:
@@ -166,10 +166,10 @@ class Server:
         needed |= {"log_bin_compress": "OFF"} if self.is_mariadb else {"binlog_transaction_compression": "OFF"}
         wrong = {name: value for name, value in needed.items() if found.get(name, value) != value}
         if wrong:
-            shown = ", ".join(f"{name} is {found[name]}" for name in wrong)
+            rendered = ", ".join(f"{name} is {found[name]}" for name in wrong)
             statements = [f"SET GLOBAL {name} = '{value}'" for name, value in wrong.items()]
             note = "-- sessions keep what they had: reconnect the clients that write; write the same into [mysqld]"
-            raise NotReady(f"the binary log does not have whole rows: {shown}", *statements, note)
+            raise NotReady(f"the binary log does not have whole rows: {rendered}", *statements, note)
         if not self.is_mariadb and found["gtid_mode"] != "ON":
             steps = ("'WARN'", "'ON'")
             statements = [f"SET GLOBAL enforce_gtid_consistency = {each}" for each in steps]

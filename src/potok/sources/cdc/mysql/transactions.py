@@ -220,7 +220,7 @@ class Transactions:
         return []
 
     def _refuse(self, found: Statement, query: str) -> None:
-        shown = query if len(query) < 200 else f"{query[:200]}..."
+        rendered = query if len(query) < 200 else f"{query[:200]}..."
         tables = ", ".join(found.tables)
         if found.effect == "alters":
             for table in found.tables:
@@ -228,9 +228,10 @@ class Transactions:
             return
         if found.effect == "writes rows":
             raise ChangesLost(
-                self._capture.name, f"table {tables} was changed by a statement, without its rows in the log: {shown}"
+                self._capture.name,
+                f"table {tables} was changed by a statement, without its rows in the log: {rendered}",
             )
-        raise ChangesLost(self._capture.name, f"rows of table {tables} are gone without a trace in the log: {shown}")
+        raise ChangesLost(self._capture.name, f"rows of table {tables} are gone without a trace in the log: {rendered}")
 
     def _rotate(self, event: RotateEvent, logged: Logged) -> None:
         if event.next_binlog == self._file and event.timestamp == 0:

@@ -174,7 +174,7 @@ def test_a_row_that_cannot_fit_the_table_is_rejected_and_the_others_are_written(
 def test_a_batch_that_the_table_rejects_as_a_whole_stops_the_query(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.make(pa.schema([pa.field("name", pa.string()), pa.field("amount", pa.int32())]))
     monkeypatch.setattr(fit, "MOST_REFUSED", 3)
-    with pytest.raises(DeliveryFailed, match="refused more than 3 records, the first with"):
+    with pytest.raises(DeliveryFailed, match="rejected more than 3 records, the first with"):
         lake.put([("x", {"name": "big", "amount": 1 << 40})] * 5)
 
 

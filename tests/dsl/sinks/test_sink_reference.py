@@ -7,7 +7,7 @@ from pathlib import Path
 from potok import Stream
 from potok.dsl.sinks.sink_reference import SINKS, with_options
 
-PAGE = Path(__file__).parents[2] / "docs" / "sinks.md"
+PAGE = Path(__file__).parents[3] / "docs" / "sinks.md"
 
 
 def test_the_page_lists_every_option_of_every_sink() -> None:

@@ -81,7 +81,7 @@ def test_a_wrong_argument_is_refused_with_the_signature() -> None:
 
 def test_null_is_given_only_to_who_wants_it() -> None:
     @function
-    def rendered(x: int | None, y: int) -> str:
+    def shown(x: int | None, y: int) -> str:
         return f"{x} {y}"
 
     assert computed("SHOWN", [(BIGINT, [1, None, 1]), (BIGINT, [2, 2, None])]).to_pylist() == ["1 2", "None 2", None]

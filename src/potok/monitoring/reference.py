@@ -16,7 +16,7 @@ INTRODUCTION = """\
 # Metrics
 
 `GET /metrics` is served by `potok serve`, by `potok run --serve` and by the pages of a Faust-style program, next to
-everything else. Processes without an HTTP server of their own get one with `--metrics`:
+the other routes. Processes without an HTTP server of their own get one with `--metrics`:
 
 ```sh
 potok run orders.py --metrics 9464
@@ -26,7 +26,7 @@ python shop.py worker --metrics 9464
 curl http://127.0.0.1:9464/metrics
 ```
 
-The same port answers `/livez` and `/readyz`; see [Operating](operating.md). The format is that of Prometheus, or
+The same port serves `/livez` and `/readyz`; see [Operating](operating.md). The format is that of Prometheus, or
 OpenMetrics if the `Accept` header prefers it. On a server with tokens, `/metrics` requires the scope `read`
 (`authorization` in `prometheus.yml`); `--metrics` requires none, because it serves nothing else: bind it to an address
 that only Prometheus reaches.

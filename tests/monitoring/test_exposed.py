@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.sources.cdc.changed import Database, snapshot_landed, wait_for
-from tests.sources.udp.test_udp import receiving
+from tests.sources.datagrams.test_udp import receiving
 
 from monitoring.test_generated import metrics_in
 from potok import StreamsBuilder, hours, tumbling

@@ -9,7 +9,7 @@ from potok.sources.counters import Counts
 from potok.sources.gateway import ListenerStatus
 from potok.sources.monitoring import monitor_listeners
 from tests.log.waiting import until
-from tests.sources.udp.test_udp import receiving
+from tests.sources.datagrams.test_udp import receiving
 
 
 def lines(monitor: Monitor) -> list[str]:

@@ -17,7 +17,7 @@ def dead_letter_as_object(query: str, dead_letter: DeadLetter, fate: Fate) -> di
     record = LogRecord(dead_letter.key, dead_letter.value, dead_letter.timestamp_ms, headers, *position)
     return {
         "query": query,
-        "letter": show_position(dead_letter),
+        "position": show_position(dead_letter),
         "state": fate.value,
         "set_aside_at_ms": dead_letter.set_aside_at_ms,
         "reason": dead_letter.reason,
@@ -35,7 +35,7 @@ def replay_as_object(query: str, replay: Replay, *, done: bool) -> dict[str, Any
     return {
         "query": query,
         "done": done,
-        "letters": replay.letters,
+        "dead_letters": replay.dead_letters,
         "records": replay.records,
         "partitions": [{"topic": topic, "partition": part, "records": count} for (topic, part), count in positions],
         "left": dict(replay.left),

@@ -14,8 +14,9 @@ from potok.log.errors import DiskFull, KeylessRecord, MetadataConflict, RecordTo
 from potok.patterns.sagas.control import UnknownAction
 from potok.server.errors import Busy, ServingError
 from potok.server.ksql.json_rows import dump
-from potok.snapshots.key_text import NotAKey
 from potok.snapshots.position_wait import PositionNotReachedError
+from potok.snapshots.rows.key_text import NotAKey
+from potok.snapshots.rows.versions import BeforeHistory, NoHistory
 from potok.snapshots.saga_instances import (
     ActionRefused,
     NoNextPage,
@@ -26,7 +27,6 @@ from potok.snapshots.saga_instances import (
 )
 from potok.snapshots.table_view import NotWindowed
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
-from potok.snapshots.versions import BeforeHistory, NoHistory
 from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
 from potok.statements.errors import CatalogChanged, NotRunningHere, UnknownQuery

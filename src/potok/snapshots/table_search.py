@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from potok.snapshots.key_ranges import ALL, Span, span_of_prefix, span_of_range
-from potok.snapshots.key_text import parse_key
-from potok.snapshots.layout import TableLayout
-from potok.snapshots.row_reader import RowReader
+from potok.snapshots.rows.key_ranges import ALL, Span, span_of_prefix, span_of_range
+from potok.snapshots.rows.key_text import parse_key
+from potok.snapshots.rows.layout import TableLayout
+from potok.snapshots.rows.row_reader import RowReader
+from potok.snapshots.rows.versions import NoHistory, check_retained
 from potok.snapshots.snapshot import Snapshot
 from potok.snapshots.table_view import WindowedKey, hashable, in_order
 from potok.snapshots.tables import Tables
-from potok.snapshots.versions import NoHistory, check_retained
 
 SCANNED = 200_000
 """How many rows of a table are read for one search."""
@@ -109,7 +109,7 @@ def _as_of(tables: Tables, layout: TableLayout, wanted: Search, limit: int) -> F
         raise NoHistory(layout.table)
     assert wanted.as_of_ms is not None
     as_of_ms = wanted.as_of_ms
-    check_retained(layout, tables.clock_ms(layout.table), as_of_ms)
+    check_retained(layout, tables.watermark_ms(layout.table), as_of_ms)
     reader = RowReader(layout)
 
     def work(snapshot: Snapshot) -> Found:

@@ -60,7 +60,7 @@ def test_other_addresses_lead_to_the_page(client: httpx.Client, path: str) -> No
     assert (answer.status_code, answer.headers["location"]) == (307, "/console/")
 
 
-def test_the_page_needs_nothing_from_elsewhere() -> None:
+def test_the_page_loads_nothing_from_other_hosts() -> None:
     for file in filter(Path.is_file, STATIC.rglob("*")):
         for url in re.findall(r"https?://[^\s\"'`)]+", file.read_text()):
             assert url in ("http://www.w3.org/2000/svg",), f"{file.name} names {url}"

@@ -39,7 +39,7 @@ def test_dead_letters_are_grouped_by_query_step_and_reason(client: httpx.Client)
 def test_one_dead_letter_has_bytes_headers_position_and_error(client: httpx.Client) -> None:
     found = client.get(QUERY, params={"position": "0:1"}).json()
     (letter,) = found["dead_letters"]
-    assert (letter["letter"], letter["value"], letter["headers"]) == ("0:1", BAD.decode(), {"h": "1"})
+    assert (letter["position"], letter["value"], letter["headers"]) == ("0:1", BAD.decode(), {"h": "1"})
     assert (letter["topic"], letter["partition"], letter["offset"], found["open"]) == ("orders", 0, 1, 3)
 
 
@@ -61,7 +61,7 @@ def test_one_or_a_selection_is_replayed_with_the_result(client: httpx.Client, sp
     counted = client.post(f"{QUERY}/replay", json={"positions": ["0:0"], "dry_run": True}).json()
     assert (counted["done"], counted["records"]) == (False, 1)
     done = client.post(f"{QUERY}/replay", json={"positions": ["0:0"]}).json()
-    assert (done["done"], done["letters"], done["partitions"]) == (
+    assert (done["done"], done["dead_letters"], done["partitions"]) == (
         True, 1, [{"topic": "orders", "partition": 0, "records": 1}],
     )  # fmt: skip
     assert spoilt.broker.end_offsets("orders")[0] == 4
@@ -71,7 +71,7 @@ def test_one_or_a_selection_is_replayed_with_the_result(client: httpx.Client, sp
 
 
 def test_dead_letters_are_purged(client: httpx.Client) -> None:
-    assert client.post(f"{QUERY}/purge", json={"positions": ["0:2"]}).json()["letters"] == 1
+    assert client.post(f"{QUERY}/purge", json={"positions": ["0:2"]}).json()["dead_letters"] == 1
     assert client.get(QUERY).json()["open"] == 2
 
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 _SHOWN_CHARS = 60
 
-_COLUMNS = ("query", "letter", "set aside (UTC)", "state", "replays", "step", "reason", "error", "record", "value")
-_NARROW = ("letter", "step", "reason", "error", "record")
+_COLUMNS = ("query", "position", "set aside (UTC)", "state", "replays", "step", "reason", "error", "record", "value")
+_NARROW = ("position", "step", "reason", "error", "record")
 _WIDE = 160
 
 _ALTERED = {
@@ -39,7 +39,7 @@ def print_dead_letters(found: Sequence[tuple[str, DeadLetter, Fate]]) -> None:
 def print_dead_letter(query: str, dead_letter: DeadLetter, fate: Fate) -> None:
     lines = {
         "query": query,
-        "letter": show_position(dead_letter),
+        "position": show_position(dead_letter),
         "state": fate.value,
         "set aside": f"{show_instant(dead_letter.set_aside_at_ms)} UTC",
         "reason": dead_letter.reason,
@@ -65,7 +65,7 @@ def print_replay(query: str, replay: Replay, *, done: bool) -> None:
         print_table(("topic", "partition", "records"), rows)
     for why, count in sorted(replay.left.items()):
         note(f"{counted(count, 'dead letter')} cannot be replayed: {why}")
-    what = f'{counted(replay.records, "record")} of {counted(replay.letters, "dead letter")} of query "{query}"'
+    what = f'{counted(replay.records, "record")} of {counted(replay.dead_letters, "dead letter")} of query "{query}"'
     if not replay.records:
         note(f'nothing to replay for query "{query}"')
     elif done:
@@ -75,11 +75,13 @@ def print_replay(query: str, replay: Replay, *, done: bool) -> None:
 
 
 def print_purge(query: str, purge: Purge, *, done: bool) -> None:
-    dead_letters = f'{counted(purge.letters, "dead letter")} of query "{query}"'
+    dead_letters = f'{counted(purge.dead_letters, "dead letter")} of query "{query}"'
     if not done:
         note(f"would purge {dead_letters}; omit --dry-run to do so")
         return
-    removed = f"{counted(purge.removed, 'letter')} removed from the log" if purge.removed else "nothing to remove yet"
+    removed = (
+        f"{counted(purge.removed, 'dead letter')} removed from the log" if purge.removed else "nothing to remove yet"
+    )
     note(f"purged {dead_letters}; {removed}")
 
 

@@ -87,7 +87,7 @@ class QueryFeed:
             return {"at": now, "query": self._query, "state": "starting", "error": ""}
         rates, pending = self._measure(progress, now), self._pending(progress)
         lag = progress.lag if pending is None else sum(end - first for (first, end) in pending.values())
-        watermarks = [clock for clock in progress.clocks.values() if clock > NO_WATERMARK]
+        watermarks = [watermark for watermark in progress.watermarks.values() if watermark > NO_WATERMARK]
         entry = read_entry(self._broker, self._query)
         return {
             "at": now,

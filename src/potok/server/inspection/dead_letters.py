@@ -138,7 +138,9 @@ async def purge(request: Request, query_id: str) -> Response:
     def work() -> Response:
         box = _box(site, query_id)
         done = box.purge(_selection(given), dry_run=dry_run)
-        return answer({"query": box.query, "done": not dry_run, "letters": done.letters, "removed": done.removed})
+        return answer(
+            {"query": box.query, "done": not dry_run, "dead_letters": done.dead_letters, "removed": done.removed}
+        )
 
     return await site.work.change(work)
 

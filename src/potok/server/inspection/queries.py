@@ -131,11 +131,11 @@ def _checkpoint(broker: Broker, found: Checkpoint) -> dict[str, Any]:
         "watermarks": [
             {
                 "step": step,
-                "watermark_ms": entry.clocks.get(step),
+                "watermark_ms": entry.watermarks.get(step),
                 "next_end_ms": entry.next_ends.get(step),
                 "next_timer_ms": entry.next_timers.get(step),
             }
-            for step in sorted({*entry.clocks, *entry.next_ends, *entry.next_timers})
+            for step in sorted({*entry.watermarks, *entry.next_ends, *entry.next_timers})
         ],
     }
 

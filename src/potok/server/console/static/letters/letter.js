@@ -24,7 +24,7 @@ export function showLetter(letter, replay) {
     Replayed: letter.replays ? `${count(letter.replays)} times` : "never", Bytes: letter.altered ? ALTERED[letter.altered] || letter.altered : "",
   };
   const headers = Object.entries(letter.headers || {});
-  const dialog = sheet(`Dead letter ${letter.letter}`,
+  const dialog = sheet(`Dead letter ${letter.position}`,
     el("dl", { class: "fact-list" }, ...Object.entries(facts).filter(([, text]) => text).flatMap(([name, text]) => [el("dt", { text: name }), el("dd", { text })])),
     el("div", {}, el("div", { class: "card-head" }, el("h3", { text: "Error" }), copyButton(letter.error)), el("pre", { tabindex: 0, text: letter.error })),
     part("Key", letter.key), part("Value", letter.value),

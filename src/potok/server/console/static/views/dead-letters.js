@@ -66,8 +66,8 @@ class Letters {
     this.purgeSome = button("Purge the selected", () => this.act("purge", this.positions()), "danger");
     needs("write", this.replaySome, this.replayAll, this.purgeSome).catch(() => {});
     this.grid = new Grid({
-      label: "Dead letters", columns: LETTERS, rowHeight: 50, selectable: true, keyOf: (letter) => letter.letter,
-      onOpen: (letter) => showLetter(letter, (one) => this.act("replay", [one.letter])),
+      label: "Dead letters", columns: LETTERS, rowHeight: 50, selectable: true, keyOf: (letter) => letter.position,
+      onOpen: (letter) => showLetter(letter, (one) => this.act("replay", [one.position])),
       onSelect: () => this.mark(),
     });
     this.title = el("h2", { text: title(group) });
@@ -119,10 +119,10 @@ class Letters {
       const planned = await post(target, { ...selection, dry_run: true });
       const what = action === "replay"
         ? `${count(planned.records)} ${planned.records === 1 ? "record is" : "records are"} appended to ${planned.partitions.length ? [...new Set(planned.partitions.map((part) => part.topic))].join(", ") : "no topic"} again; other readers of the topic get them again, too.${left(planned)}`
-        : `${count(planned.letters)} dead ${planned.letters === 1 ? "letter is" : "letters are"} removed for good.`;
+        : `${count(planned.dead_letters)} dead ${planned.dead_letters === 1 ? "letter is" : "letters are"} removed for good.`;
       if (!(await confirmed(action === "replay" ? "Replay?" : "Purge?", what, { action: action === "replay" ? "Replay" : "Purge", danger: action === "purge" }))) return;
       const done = await post(target, selection);
-      notify(action === "replay" ? `${count(done.records)} records were appended, ${count(done.letters)} dead letters are resolved${left(done)}` : `${count(done.letters)} dead letters were purged`);
+      notify(action === "replay" ? `${count(done.records)} records were appended, ${count(done.dead_letters)} dead letters are resolved${left(done)}` : `${count(done.dead_letters)} dead letters were purged`);
       this.grid.chosen.clear();
       this.mark();
       await Promise.all([this.refresh(), this.changed()]);
@@ -150,7 +150,7 @@ const GROUPS = [
 ];
 
 const LETTERS = [
-  { title: "Record", width: "minmax(120px, 1.2fr)", min: 120, sort: (letter) => letter.offset, cell: (letter) => el("div", { class: "two" }, el("b", { text: letter.topic || "made in the query" }), el("small", { text: letter.topic ? `${letter.partition}:${letter.offset}` : letter.letter })) },
+  { title: "Record", width: "minmax(120px, 1.2fr)", min: 120, sort: (letter) => letter.offset, cell: (letter) => el("div", { class: "two" }, el("b", { text: letter.topic || "made in the query" }), el("small", { text: letter.topic ? `${letter.partition}:${letter.offset}` : letter.position })) },
   { title: "Set aside", width: "180px", min: 180, wide: true, sort: (letter) => letter.set_aside_at_ms, cell: (letter) => when(letter.set_aside_at_ms) },
   { title: "What went wrong", width: "minmax(150px, 2.4fr)", min: 150, cell: (letter) => readable(letter.error.split("\n")[0]) },
   { title: "Value", width: "minmax(150px, 2.4fr)", min: 150, mono: true, wide: true, cell: (letter) => plain(letter.value) },

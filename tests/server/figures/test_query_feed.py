@@ -180,7 +180,7 @@ def test_the_oldest_unread_record_gives_the_lag_in_time(broker: Broker) -> None:
 
 
 def test_the_watermark_is_that_of_the_step_that_is_furthest_behind(broker: Broker) -> None:
-    commit(broker, clocks={"hourly": 40_000, "daily": 30_000, "not started": -(1 << 62)})
+    commit(broker, watermarks={"hourly": 40_000, "daily": 30_000, "not started": -(1 << 62)})
     assert QueryFeed(broker, "shop", clock=Clock()).figures()["watermark_ms"] == 30_000
 
 

@@ -91,7 +91,7 @@ def _schema(registry: str, number: int) -> Any:
     """Return a schema of the registry, in which a number always means the same."""
     import fastavro
 
-    from potok.records.formats.avro.avro_format import without_logical_types
+    from potok.records.formats.avro_format import without_logical_types
 
     url = registry
     if registry.startswith(_ENVIRONMENT):

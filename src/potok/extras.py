@@ -18,7 +18,7 @@ EXTRAS = {
     "webhooks": ("uvicorn", "starlette", "httptools", "h2", "cryptography"),
     "cdc": ("psycopg2", "pymysqlreplication"),
     "personal": ("cryptography",),
-    "rabbitmq": ("aio_pika",),
+    "rabbitmq": ("aio_pika", "pamqp"),
     "mqtt": ("paho.mqtt",),
     "zeromq": ("zmq",),
     "nng": ("pynng",),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from potok.clock import now_ms
@@ -61,7 +60,8 @@ class Intake:
             if new:
                 known.begin(identifier, digest, None)
                 started.append(identifier)
-                records.append(replace(record, headers=(*record.headers, *known.headers(identifier, digest))))
+                headers = (*record.headers, *known.headers(identifier, digest))
+                records.append(LogRecord(record.key, record.value, record.timestamp_ms, headers))
             else:
                 duplicates += 1
 

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import orjson
 
 from potok.duration import Duration
 from potok.errors import TopologyError
-from potok.event_loop import EventLoop
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import Retry
-from potok.sinks.messages.amqp import open_amqp
 from potok.sources.appender import STOPPED
 from potok.sources.arrival import Done
 from potok.sources.counters import FULL
 from potok.sources.deduplication import Deduplication
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec, option
 from potok.sources.messages.acknowledgements import Acknowledgements, Delivery
+from potok.sources.messages.amqp import AmqpClosed, AmqpConnection, Delivered
 from potok.sources.messages.intake import Intake, Message
 from potok.sources.messages.parts import check_part, part_of
 
-if TYPE_CHECKING:
-    from aiormq.abc import AbstractChannel, DeliveredMessage
-
-_LOOK_S = 0.01
+_LOOK_S, _IDLE_S, _STOP_S = 0.01, 0.2, 5.0
 _PROPERTIES = ("message_id", "correlation_id", "routing_key", "message_type", "app_id", "user_id")
 
 _logger = logging.getLogger("potok.sources")
@@ -78,59 +74,66 @@ class RabbitMq(ListenerSpec):
         return RabbitMqListener(self, context)
 
 
-class _Connection:
-    """A channel that consumes, and what it has delivered."""
+class _Running:
+    """A connection that consumes, and what it has delivered."""
 
-    def __init__(self, channel: AbstractChannel) -> None:
-        self.channel = channel
+    def __init__(self, connection: AmqpConnection) -> None:
+        self.connection = connection
         self.incoming: list[Message] = []
         self.last_tag = 0
-        self.unsettled: Acknowledgements[int] = Acknowledgements()
-        self.settled: list[Delivery[int]] = []
-        self.acknowledging: asyncio.Task[None] | None = None
-        self.is_open = True
+        self._unsettled: Acknowledgements[int] = Acknowledgements()
+        # An arrival may be settled while it is offered, in the same thread.
+        self._lock = threading.RLock()
+
+    def begin(self) -> Delivery[int]:
+        with self._lock:
+            return self._unsettled.add(self.last_tag)
+
+    def take_back(self) -> None:
+        with self._lock:
+            self._unsettled.take_back()
+
+    def settle(self, delivery: Delivery[int], problem: str | None) -> None:
+        """Acknowledge or refuse what is settled, in order."""
+        with self._lock:
+            settled = self._unsettled.settle(delivery, problem)
+            for each, following in zip_longest(settled, settled[1:]):
+                if following is not None and (following.problem is None) == (each.problem is None):
+                    continue
+                # If the connection is over, RabbitMQ delivers the messages again.
+                with suppress(OSError):
+                    if each.problem is None:
+                        self.connection.acknowledge(each.tags)
+                    else:
+                        # RabbitMQ moves what is lost here to the queue's dead-letter exchange, if it has one.
+                        self.connection.refuse(each.tags)
 
 
 class RabbitMqListener(Listener):
-    """A connection on an event loop, opened again whenever it ends."""
+    """A thread with one connection, opened again whenever it ends."""
 
     def __init__(self, spec: RabbitMq, context: ListenerContext) -> None:
         self._spec, self._context = spec, context
         self._intake = Intake(context, Deduplication.of(spec, context.broker, "message"))
         self._problem: str | None = "not connected yet"
         self._connections = 0
-        self._given_up = threading.Event()
-        self._loop = EventLoop(f"potok-rabbitmq-{spec.name}")
-        self._stopping = asyncio.Event()
-        self._supervisor: asyncio.Task[None] | None = None
-        self._running: _Connection | None = None
+        self._stopping, self._closing, self._idle = threading.Event(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._supervise, name=f"potok-rabbitmq-{spec.name}", daemon=True)
 
     def start(self) -> None:
-        async def begin() -> None:
-            self._supervisor = asyncio.create_task(self._supervise())
-
-        self._loop.run(begin())
+        self._thread.start()
 
     def stop(self) -> None:
         """Consume nothing more. The connection stays open for the acknowledgements of what is buffered."""
-
-        async def end() -> None:
-            self._stopping.set()
-
-        self._given_up.set()
-        self._loop.run(end())
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._idle.wait(_STOP_S)
 
     def close(self) -> None:
-        async def end() -> None:
-            if self._running is not None and self._running.acknowledging is not None:
-                await self._running.acknowledging
-            if self._supervisor is not None:
-                self._supervisor.cancel()
-                await asyncio.gather(self._supervisor, return_exceptions=True)
-
-        if self._loop.is_open:
-            self._loop.run(end())
-            self._loop.close()
+        self._stopping.set()
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join()
 
     @property
     def problem(self) -> str | None:
@@ -139,152 +142,97 @@ class RabbitMqListener(Listener):
     def state(self) -> dict[str, Any]:
         return {"connections": self._connections}
 
-    async def _supervise(self) -> None:
+    def _supervise(self) -> None:
         """Keep a connection open. RabbitMQ delivers again what an ended one did not acknowledge."""
-        from aiormq.exceptions import AMQPError, ChannelInvalidStateError
-
-        retry = Retry(0, self._given_up)
+        retry = Retry(0, self._stopping)
         while not self._stopping.is_set():
             before = self._connections
             try:
-                await self._consume()
-            except (AMQPError, ChannelInvalidStateError, OSError, TimeoutError, ValueError) as error:
+                self._consume()
+            except OSError as error:
                 self._report(str(error) or type(error).__name__)
             if self._connections > before:
-                retry = Retry(0, self._given_up)
-            pause_s = retry.pause()
-            try:
-                await asyncio.wait_for(self._stopping.wait(), pause_s)
-            except TimeoutError:
-                continue
+                retry = Retry(0, self._stopping)
+            retry.wait()
+        self._idle.set()
 
     def _report(self, problem: str) -> None:
         text = redact(problem)
-        if self._problem != text:
+        if self._problem != text and not self._stopping.is_set():
             _logger.warning('listener "%s": RabbitMQ cannot be consumed: %s', self._spec.name, text)
         self._problem = text
 
-    async def _consume(self) -> None:
-        connection = await open_amqp(self._spec.url)
+    def _consume(self) -> None:
+        """Connect and consume until the connection ends; once the listener stops, until it is closed."""
+        from pamqp.commands import Queue
+
+        connection, spec = AmqpConnection(self._spec.url), self._spec
         try:
-            channel = await connection.channel(publisher_confirms=False)
-            await channel.set_qos(prefetch_count=self._spec.prefetch)
-            queue = await channel.declare_queue(self._spec.queue, durable=True, passive=not self._spec.declare)
-            if self._spec.exchange is not None:
-                for routing_key in self._spec.routing_keys:
-                    await queue.bind(self._spec.exchange, routing_key)
-            # The channel beneath delivers a message without the objects around it, which cost most of the time.
-            raw = await channel.get_underlay_channel()
-            running = self._running = _Connection(raw)
-            cancelled = asyncio.Event()
-            raw.on_consumer_cancel_callbacks.add(lambda *_: cancelled.set())
-
-            async def receive(message: DeliveredMessage) -> None:
-                self._receive(running, message)
-
-            consumer = await raw.basic_consume(self._spec.queue, receive)
+            declare = Queue.Declare(queue=spec.queue, durable=True, passive=not spec.declare)
+            connection.call(declare, Queue.DeclareOk)
+            for routing_key in spec.routing_keys if spec.exchange is not None else ():
+                bind = Queue.Bind(queue=spec.queue, exchange=spec.exchange or "", routing_key=routing_key)
+                connection.call(bind, Queue.BindOk)
+            running = _Running(connection)
+            consumer = connection.consume(spec.queue, spec.prefetch)
             self._connections += 1
             self._problem = None
-            try:
-                await self._until_over(running, cancelled, str(consumer.consumer_tag))
-            finally:
-                running.is_open = False
+            while not self._stopping.is_set():
+                self._receive(running)
+                if connection.cancelled:
+                    raise AmqpClosed(f'the consumer of the queue "{spec.queue}" was cancelled')
+            connection.cancel(consumer)
+            self._idle.set()
+            while not self._closing.wait(_LOOK_S):
+                connection.receive(0.0)
+                connection.keep_alive()
         finally:
-            await connection.close()
+            connection.close()
 
-    async def _until_over(self, running: _Connection, cancelled: asyncio.Event, consumer: str) -> None:
-        """Wait until the channel ends; once the listener stops, until everything is acknowledged."""
-        ended = asyncio.ensure_future(asyncio.wait({running.channel.closing}))
-        others = [asyncio.create_task(each.wait()) for each in (cancelled, self._stopping)]
-        try:
-            await asyncio.wait([ended, *others], return_when=asyncio.FIRST_COMPLETED)
-            if cancelled.is_set():
-                self._report(f'the consumer of the queue "{self._spec.queue}" was cancelled')
-            elif running.channel.closing.done():
-                error = running.channel.closing.exception()
-                self._report(str(error or "the connection ended"))
-            else:
-                await running.channel.basic_cancel(consumer)
-                # Ended by `close`, after the last acknowledgement.
-                await ended
-        finally:
-            for task in (ended, *others):
-                task.cancel()
-
-    def _receive(self, running: _Connection, message: DeliveredMessage) -> None:
-        running.incoming.append(self._message(message))
-        running.last_tag = message.delivery_tag or 0
-        if len(running.incoming) == 1:
-            asyncio.get_running_loop().call_soon(self._hand_over, running)
-
-    def _hand_over(self, running: _Connection) -> None:
-        """Hand over what has arrived since the last time. While the buffer is full, RabbitMQ waits: prefetch."""
-        if not running.is_open or self._stopping.is_set() or not running.incoming:
-            return
-        delivery = running.unsettled.add(running.last_tag)
+    def _receive(self, running: _Running) -> None:
+        """Hand over what has arrived. While the buffer is full, RabbitMQ waits: prefetch."""
+        connection = running.connection
+        connection.keep_alive()
+        if not running.incoming:
+            delivered = connection.receive(_IDLE_S)
+            if not delivered:
+                return
+            running.incoming = [self._message(each) for each in delivered]
+            running.last_tag = delivered[-1].tag
+        delivery = running.begin()
         if self._intake.offer(running.incoming, self._done(running, delivery)):
-            running.incoming.clear()
+            running.incoming = []
         elif self._spec.overload.when_full == "reject":
             self._context.counters.refused(FULL, len(running.incoming))
-            running.incoming.clear()
-            self._settle(running, delivery, FULL)
+            running.incoming = []
+            running.settle(delivery, FULL)
         else:
-            running.unsettled.take_back()
-            asyncio.get_running_loop().call_later(_LOOK_S, self._hand_over, running)
+            running.take_back()
+            self._stopping.wait(_LOOK_S)
 
-    def _done(self, running: _Connection, delivery: Delivery[int]) -> Done:
-        loop = self._loop.loop
-
+    def _done(self, running: _Running, delivery: Delivery[int]) -> Done:
         def done(problem: str | None) -> None:
             if problem != STOPPED:
-                loop.call_soon_threadsafe(self._settle, running, delivery, problem)
+                running.settle(delivery, problem)
 
         return done
 
-    def _settle(self, running: _Connection, delivery: Delivery[int], problem: str | None) -> None:
-        running.settled += running.unsettled.settle(delivery, problem)
-        if running.settled and running.is_open and running.acknowledging is None:
-            running.acknowledging = asyncio.create_task(self._acknowledge(running))
-
-    async def _acknowledge(self, running: _Connection) -> None:
-        """Acknowledge what is settled. One task for each connection does so: an earlier tag must not follow a later."""
-        from aiormq.exceptions import AMQPError, ChannelInvalidStateError
-
-        try:
-            while running.settled:
-                settled, running.settled = running.settled, []
-                for each, following in zip_longest(settled, settled[1:]):
-                    if following is not None and (following.problem is None) == (each.problem is None):
-                        continue
-                    if each.problem is None:
-                        await running.channel.basic_ack(each.tags, multiple=True, wait=False)
-                    else:
-                        # RabbitMQ moves what is lost here to the queue's dead-letter exchange, if it has one.
-                        await running.channel.basic_nack(each.tags, multiple=True, requeue=False, wait=False)
-        except (AMQPError, ChannelInvalidStateError, OSError):
-            # The connection is over; RabbitMQ delivers the messages again.
-            return
-        finally:
-            running.acknowledging = None
-
-    def _message(self, found: DeliveredMessage) -> Message:
-        properties = found.header.properties
-        headers: Mapping[str, Any] = properties.headers or {}
-        record = LogRecord(
-            self._part(self._spec.key, found), found.body, headers=tuple((n, _bytes(v)) for n, v in headers.items())
+    def _message(self, found: Delivered) -> Message:
+        properties = found.properties()
+        table: Mapping[str, Any] = properties.get("headers") or {}
+        headers = tuple((name, _bytes(value)) for name, value in table.items()) if table else ()
+        key, identifier = (
+            None if name is None else self._part(name, found, properties, table)
+            for name in (self._spec.key, self._spec.id)
         )
-        identifier = self._part(self._spec.id, found)
-        return Message(record, None if identifier is None else identifier.decode())
+        return Message(LogRecord(None if key is None else key.encode(), found.body, headers=headers), identifier)
 
-    def _part(self, name: str | None, found: DeliveredMessage) -> bytes | None:
-        if name is None:
-            return None
-        properties = found.header.properties
+    def _part(
+        self, name: str, found: Delivered, properties: Mapping[str, Any], headers: Mapping[str, Any]
+    ) -> str | None:
         if name == "routing_key":
-            return (found.routing_key or "").encode()
-        named = {} if ":" in name else {name: getattr(properties, name)}
-        text = part_of(name, found.body, properties.headers or {}, named)
-        return None if text is None else text.encode()
+            return found.routing_key
+        return properties.get(name) if ":" not in name else part_of(name, found.body, headers)
 
 
 def _bytes(value: object) -> bytes | None:

@@ -92,6 +92,7 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "webhook_rate": gateway.webhook_rate,
     "webhook_p99": gateway.webhook_p99,
     "datagrams": gateway.datagrams,
+    "metrics": gateway.metrics,
     "rabbitmq": gateway.rabbitmq,
     "cdc_stream": cdc.stream,
     "cdc_snapshot": cdc.snapshot,

@@ -94,10 +94,19 @@ def _landing_rate(broker: EmbeddedBroker) -> float:
 
 
 def datagrams(bench: Bench) -> Row:
+    return _datagrams(bench, "udp", "UDP datagrams landed per second of a core")
+
+
+def metrics(bench: Bench) -> Row:
+    return _datagrams(bench, "statsd", "StatsD datagrams landed per second of a core")
+
+
+def _datagrams(bench: Bench, kind: str, what: str) -> Row:
     """Datagrams that landed for each second of a core that the gateway used; all others must have been counted."""
     tries = []
     for _ in range(bench.repeat):
-        with _gateway(bench, 'type = "udp"\noverload = { when_full = "drop_oldest" }') as (process, address, broker):
+        options = f'type = "{kind}"\noverload = {{ when_full = "drop_oldest" }}'
+        with _gateway(bench, options) as (process, address, broker):
             host, _, port = address.rpartition(":")
             began = _cpu_seconds(process.pid)
             command = [sys.executable, "-c", _SENDER, host, port, str(DATAGRAMS), DATAGRAM.decode()]
@@ -108,7 +117,7 @@ def datagrams(bench: Bench) -> Row:
         if found != counts["landed"]:
             raise RuntimeError(f"{counts['landed']} datagrams landed, and {found} are in the topic")
         tries.append(found / used)
-    return _row("UDP datagrams landed per second of a core", tries, "records/s", DATAGRAMS_PER_CORE)
+    return _row(what, tries, "records/s", DATAGRAMS_PER_CORE)
 
 
 def _posts(bench: Bench) -> Iterator[tuple[list[float], float]]:
@@ -151,7 +160,7 @@ def _settled(process: subprocess.Popen[str], host: str, port: int) -> dict[str, 
     """Wait until every datagram has landed or is counted: the kernel reports what it dropped with the next one."""
     assert process.stdout is not None
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
-        sender.sendto(b"end", (host, port))
+        sender.sendto(DATAGRAM, (host, port))
     for line in process.stdout:
         counts: dict[str, int] = json.loads(line)["counts"]
         if counts["received"] + counts["kernel_dropped"] >= DATAGRAMS + 1 and not counts["buffered"]:

@@ -20,4 +20,18 @@ from potok.sinks.http.client import LONGEST_S, _seconds
     ],
 )
 def test_a_pause_that_a_server_asks_for_is_a_bounded_number_of_seconds(header: str, seconds: float) -> None:
-    assert _seconds(header) == seconds
+    assert _seconds(header, "") == seconds
+
+
+@pytest.mark.parametrize(
+    ("header", "now", "seconds"),
+    [
+        ("Wed, 21 Oct 2026 07:28:30 GMT", "Wed, 21 Oct 2026 07:28:00 GMT", 30.0),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:30 GMT", 0.0),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:00 GMT", LONGEST_S),
+        ("Wed, 21 Oct 2026 07:28:30 GMT", "yesterday", 0.0),
+        ("Wed, 21 Oct 2026 07:28:30 -0000", "Wed, 21 Oct 2026 07:28:00 GMT", 0.0),
+    ],
+)
+def test_a_date_counts_from_the_date_of_the_answer(header: str, now: str, seconds: float) -> None:
+    assert _seconds(header, now) == seconds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 
 import urllib3
 from urllib3.exceptions import ConnectTimeoutError, DecodeError, HTTPError, NewConnectionError
@@ -70,7 +71,8 @@ class Client:
         location = found.headers.get("Location", "")
         if location and 300 <= found.status < 400:
             text = f"it redirects to {location}: post there. {text}".strip()
-        return Answer(found.status, redact(text), _seconds(found.headers.get("Retry-After", "")))
+        pause_s = _seconds(found.headers.get("Retry-After", ""), found.headers.get("Date", ""))
+        return Answer(found.status, redact(text), pause_s)
 
     def _text(self, found: urllib3.BaseHTTPResponse) -> str:
         """Return the beginning of the body. A rejection counts by its status alone; an acceptance must be complete,
@@ -97,6 +99,12 @@ def _beginning(answer: urllib3.BaseHTTPResponse) -> str:
     return data[: 4 * BEGINNING].decode("utf-8", "replace")[:BEGINNING].strip()
 
 
-def _seconds(header: str) -> float:
-    """Parse a number of seconds only: a date would need a clock that agrees with the server's."""
-    return min(float(header), LONGEST_S) if header.isascii() and header.isdigit() else 0.0
+def _seconds(header: str, now: str) -> float:
+    """Parse `Retry-After`: seconds, or a date, which counts from the date of the answer, so clocks need not agree."""
+    if header.isascii() and header.isdigit():
+        return min(float(header), LONGEST_S)
+    try:
+        pause = parsedate_to_datetime(header) - parsedate_to_datetime(now)
+    except (TypeError, ValueError):
+        return 0.0
+    return min(max(pause.total_seconds(), 0.0), LONGEST_S)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -52,21 +53,20 @@ def _play(scene: Scene, server: Server) -> Proof:
     directory = scene.place("capture")
     toml = f'[shop]\nurl = "{server.url_of(database)}"\ntables = ["users"]\nheartbeat = "1 s"\n'
     (directory / "cdc.toml").write_text(toml)
-    changing = threading.Thread(target=_change, args=(server, database, Random(scene.random.random())))
-    changing.start()
     broker = EmbeddedBroker(directory / "data")
     topic = f"shop.{database if isinstance(server, MariadbServer) else 'public'}.users"
-    for number in range(KILLS):
-        # The moments are spread over everything that lands, and some are within the start.
-        target = scene.random.randint(0, 2 * (ROWS + CHANGES) // KILLS) + _landed(broker, topic)
-        process = _start(directory)
-        if number % 5:
-            scene.wait_until(lambda target=target: _passed(broker, topic, target), f"record {target}")
-        else:
-            threading.Event().wait(scene.random.random())
-        process.kill()
-        process.wait()
-    changing.join()
+    stopping = threading.Event()
+    chance = Random(scene.random.random())
+    changing = threading.Thread(
+        target=_change, args=(server, database, chance, lambda: _landed(broker, topic), stopping), daemon=True
+    )
+    changing.start()
+    try:
+        for number in range(KILLS):
+            _run_and_kill(scene, broker, topic, directory, at_start=number % 5 == 0)
+    finally:
+        stopping.set()
+        changing.join()
     process = _start(directory)
     try:
         with closing(_connect(server, database)) as connection:
@@ -83,11 +83,28 @@ def _play(scene: Scene, server: Server) -> Proof:
     return Proof(f"killed {KILLS} times, {reads:,} rows of the snapshot and {CHANGES:,} changed rows")
 
 
-def _change(server: Server, database: str, random: Random) -> None:
-    """Change a tenth of the table in small transactions: updates, deletes, inserts and other keys."""
+def _run_and_kill(scene: Scene, broker: EmbeddedBroker, topic: str, directory: Path, *, at_start: bool) -> None:
+    """Run a capture until some moment; the moments are spread over everything that lands, and some are in the start."""
+    target = scene.random.randint(0, 2 * (ROWS + CHANGES) // KILLS) + _landed(broker, topic)
+    process = _start(directory)
+    if at_start:
+        threading.Event().wait(scene.random.random())
+    else:
+        scene.wait_until(lambda: _passed(broker, topic, target), f"record {target}")
+    process.kill()
+    process.wait()
+
+
+def _change(
+    server: Server, database: str, random: Random, landed: Callable[[], int], stopping: threading.Event
+) -> None:
+    """Change a tenth of the table, while it is read, in small transactions: updates, deletes, inserts, other keys."""
     with closing(_connect(server, database)) as connection:
         cursor = connection.cursor()
-        for number in range(CHANGES // _PER_TRANSACTION):
+        count = CHANGES // _PER_TRANSACTION
+        for number in range(count):
+            while landed() < number * ROWS // count and not stopping.is_set():
+                stopping.wait(0.01)
             first = random.randrange(ROWS)
             cursor.execute(f"UPDATE users SET balance = balance + 1 WHERE id BETWEEN {first} AND {first + 480}")
             cursor.execute(f"DELETE FROM users WHERE id BETWEEN {first + 481} AND {first + 490}")

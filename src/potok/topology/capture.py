@@ -55,8 +55,8 @@ class Capture:
     )
     tombstones: bool = _option("Whether a delete is followed by a record without a value.", default=True)
     heartbeat: Duration = _option(
-        "How often a message is written to the log of the database, so that the slot advances while the tables are "
-        "quiet; 0 turns it off.",
+        "How often a message is written to the log of the database (PostgreSQL), so that the slot advances while the "
+        "tables are quiet; 0 turns it off.",
         default="10 s",
     )
     slot: str = _option("The replication slot (PostgreSQL); by default `potok_` and the name.", default="")

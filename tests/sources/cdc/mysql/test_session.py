@@ -245,6 +245,11 @@ def test_another_server_id_stops_at_once(database: MysqlDatabase, broker: Embedd
     assert isinstance(error, ChangesLost) and "8, not 7" in str(error)
 
 
+def test_the_id_of_the_server_itself_is_refused(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
+    users(database)
+    assert "server_id of the server itself" in str(stopped(CaptureRunner(database.capture(server_id=7), broker)))
+
+
 @pytest.mark.parametrize(
     ("statements", "why"),
     [

@@ -96,6 +96,8 @@ class Binlog:
             filter_non_implemented_events=False,
             pymysql_wrapper=self._connect,
             slave_heartbeat=HEARTBEAT_S,
+            # A table whose columns have changed has another number, so each number is parsed once.
+            freeze_schema=True,
             enable_logging=False,
         )
         self._thread = Thread(target=self._run, name=f"potok-cdc-binlog-{capture.name}", daemon=True)
@@ -151,6 +153,9 @@ class Binlog:
         event: BinLogEvent | None = reader.fetchone()
         if event is None:
             raise DatabaseUnreachable(self._capture.url, "the server has ended the stream")
+        if isinstance(event, RotateEvent):
+            # Numbers of tables begin again after a restart; the library does not see one after a crash.
+            reader.table_map = {}
         packet = event.packet
         body = b""
         if isinstance(event, RowsEvent) and not isinstance(event, TableMapEvent):

@@ -27,7 +27,6 @@ _DENIED = (
     ER.TABLEACCESS_DENIED_ERROR,
     ER.DBACCESS_DENIED_ERROR,
 )
-_TABLE_CHANGED = 1412
 _SESSION = (
     "SET SESSION time_zone = '+00:00', sql_mode = '', group_concat_max_len = 4294967295, net_write_timeout = 600, "
     "wait_timeout = 86400"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import zlib
 from threading import Event
 
 from potok.log.broker import Broker
@@ -15,7 +14,7 @@ from potok.sources.cdc.mysql.chunks import MysqlChunks
 from potok.sources.cdc.mysql.positions import number_of
 from potok.sources.cdc.mysql.server import Server
 from potok.sources.cdc.mysql.source import MysqlSource
-from potok.sources.cdc.mysql.start import start
+from potok.sources.cdc.mysql.start import server_id_of, start
 from potok.sources.cdc.mysql.transactions import Transactions
 from potok.sources.cdc.pending import Pending
 from potok.sources.cdc.progress import Progress
@@ -96,8 +95,3 @@ class MysqlSession:
         here = number_of(stream["file"])
         ahead = sum(size for file, size in self._server.log_files().items() if number_of(file) >= here)
         self._progress.update(lag_bytes=max(0, ahead - stream["pos"]))
-
-
-def server_id_of(capture: Capture) -> int:
-    """Return the id of a capture as a replica; two replicas with one id would end each other's connections."""
-    return capture.server_id or zlib.crc32(capture.name.encode()) | 1 << 30

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
+
 from pymysqlreplication.gtid import GtidSet
 
 from potok.log.failpoint import failpoint
-from potok.sources.cdc.errors import ChangesLost
+from potok.sources.cdc.errors import CaptureStopped, ChangesLost
 from potok.sources.cdc.landing import CapturePosition, Landing
 from potok.sources.cdc.mysql.server import Server
 from potok.sources.cdc.start import check_topics, with_tables
@@ -19,6 +21,11 @@ def start(capture: Capture, server: Server, landing: Landing, topics: Topics) ->
     server.check()
     for table in capture.tables:
         server.shape(table)
+    if server_id_of(capture) == server.server_id:
+        raise CaptureStopped(
+            f'capture "{capture.name}" has the server_id of the server itself, {server.server_id}',
+            hint="choose one that no server and no replica has: server_id=...",
+        )
     if position is None:
         at = server.log_position()
         stream = {"file": at.file, "pos": at.pos, "gtid": at.gtid, "done": 0}
@@ -30,6 +37,11 @@ def start(capture: Capture, server: Server, landing: Landing, topics: Topics) ->
         check_topics(capture, position, topics)
     topics.create()
     return with_tables(capture, position, landing, topics)
+
+
+def server_id_of(capture: Capture) -> int:
+    """Return the id of a capture as a replica; two replicas with one id would end each other's connections."""
+    return capture.server_id or zlib.crc32(capture.name.encode()) | 1 << 30
 
 
 def _identity(server: Server) -> dict[str, str]:

@@ -44,6 +44,7 @@ COMMANDS = {
     "rebuild": ("potok.cli.queries.rebuild", "Rebuild the tables of a changed program and replace the served ones."),
     "promote": ("potok.cli.queries.promote", "Replace the served tables with those that a shadow has built."),
     "describe": ("potok.cli.queries.describe", "Show the steps of a program or of a query."),
+    "top": ("potok.cli.top", "Watch all queries of a log in the terminal, the worst first."),
     "explain": ("potok.cli.queries.explain", "Show how each step of a program runs, and why."),
     "diff": (
         "potok.cli.queries.diff",

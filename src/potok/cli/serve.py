@@ -151,7 +151,7 @@ def _serve_queries(
                 print_json({"event": "serving", "url": server.url, "queries": names})
                 print(end="", flush=True)
             else:
-                note(f"serving tables of {', '.join(names)}: {server.url}/tables")
+                note(f"serving tables of {', '.join(names)}: {server.url}/tables; console: {server.url}/console/")
             interruption.wait_for_the_batch()
             while not interruption.asked.wait(LOOK_S) and not server.wait(0):
                 pass
@@ -189,6 +189,7 @@ def _report(server: Server, database: Database, *, as_json: bool) -> None:
         return
     streams = counted(len(sources), "stream or table", "streams and tables")
     note(f"serving {broker} on {server.url}: {streams}, {counted(len(queries), 'query', 'queries')}")
+    note(f"  {server.url}/console/")
     note(f"  potok sql --server {server.url}")
     note(f"  {server.url}/tables/NAME/KEY and the rest of the API: {server.url}/openapi.json")
     note("Ctrl-C stops at the end of a batch")

@@ -15,6 +15,7 @@ from potok.server.errors import OpenToAll
 from potok.server.figures.figures import Figures
 from potok.server.pages import Files, Page
 from potok.statements.database import Database
+from potok.statements.query_tables import Controlled, QueryTables
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8088
 SWITCH_S = 0.001
@@ -72,6 +73,12 @@ class Server(AppServer):
         found = self.app.state.site.figures
         assert isinstance(found, Figures)
         return found
+
+    def control(self, query: str, running: Controlled) -> None:
+        """Let clients pause and resume a query of a program that this process runs."""
+        database = self.app.state.site.database
+        if isinstance(database, QueryTables):
+            database.control(query, running)
 
     def start(self) -> None:
         """Start serving in a thread. The port accepts connections from the construction of this object."""

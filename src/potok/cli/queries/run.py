@@ -23,9 +23,14 @@ if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
     from potok.log.start import Start
     from potok.monitoring.monitor import Monitor
+    from potok.runtime.queries.query import Query
+    from potok.server.server import Server
     from potok.topology.graph import Topology
 
 app = command_app()
+
+CONSOLE_PORT = 8088
+"""The port of `--console` without `--serve`, that of `potok serve`."""
 
 
 @app.command()
@@ -60,6 +65,9 @@ def run(
         str | None,
         typer.Option(metavar="[HOST:]PORT", help="Serve the tables over HTTP; 0 for any free port."),
     ] = None,
+    console: Annotated[
+        bool, typer.Option("--console", help="Serve the web console: at --serve, or else on port 8088 of this machine.")
+    ] = False,
     tokens: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Tokens and scopes of --serve: a tokens.toml (POTOK_TOKENS).")
     ] = None,
@@ -82,7 +90,7 @@ def run(
     from potok.spark.spark_executor import start_spark
 
     display, services = display_of(as_json=as_json), AppServices(found)
-    address = None if serve is None else Address.of(serve)
+    address = Address.of(serve or str(CONSOLE_PORT)) if serve is not None or console else None
     first = services.start_at if start_at is None else _start_of(start_at)
     broker, state = broker_given(context, broker) or services.broker, state or services.state
     settings = settings_of(context, broker, shards=shards, state=state, kafka=services.kafka)
@@ -90,14 +98,15 @@ def run(
         name = shadow_of(topology).name if shadow else topology.name
         watched = ProgramMonitor(Monitor(), log, settings, name)
         serving.enter_context(served_metrics(watched.monitor, metrics, note))
+        server: Server | None = None
         if address is not None and services.app is None:
             server = serving.enter_context(
                 served_tables(log, settings, [name], address, tokens=tokens, monitor=watched.monitor)
             )
-            note(f"tables of {name}: {server.url}/tables")
+            note(f"console: {server.url}/console/   tables of {name}: {server.url}/tables")
         if shadow:
             begin = partial(start_shadow, topology, log, settings, start_spark, until_end=until_end)
-            run_with_display(log, name, display, lambda: watched.started(begin()))
+            run_with_display(log, name, display, lambda: _controlled(server, watched.started(begin())))
             return
         display.changes(topology.name, changes_of(topology, log))
         _mention_shards(log, topology.name, shards)
@@ -115,8 +124,18 @@ def run(
             }
             begin = partial(start, topology, until_end=until_end, start=first, **given)
             run_with_display(
-                log, topology.name, display, lambda: services.start(watched.started(begin()), until_end=until_end)
+                log,
+                topology.name,
+                display,
+                lambda: services.start(_controlled(server, watched.started(begin())), until_end=until_end),
             )
+
+
+def _controlled(server: Server | None, query: Query) -> Query:
+    """Let the clients of a server pause and resume a query."""
+    if server is not None:
+        server.control(query.name, query)
+    return query
 
 
 def _start_captures(topology: Topology, log: Log, running: ExitStack, monitor: Monitor) -> None:

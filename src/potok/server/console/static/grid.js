@@ -167,8 +167,11 @@ export class Grid {
     if (event.key in moves) {
       event.preventDefault();
       this.activate(Math.min(this.shown.length - 1, Math.max(0, this.active + moves[event.key])));
-    } else if (event.key === "Enter" && this.active >= 0) this.onOpen?.(this.shown[this.active]);
-    else if (event.key === " " && this.selectable && this.active >= 0) {
+    } else if (event.key === "Enter" && this.active >= 0) {
+      event.preventDefault(); // or the key would press the button that gets the focus in a dialog
+      this.onOpen?.(this.shown[this.active]);
+    }
+    if (event.key === " " && this.selectable && this.active >= 0) {
       event.preventDefault();
       this.select(this.shown[this.active]);
     }

@@ -22,7 +22,8 @@ TOPICS = 1_000
 ROWS = 10_000
 
 SHOP = """
-CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE) WITH (KAFKA_TOPIC = 'shop-orders', PARTITIONS = 2);
+CREATE STREAM orders (id VARCHAR KEY, user_id VARCHAR, amount DOUBLE)
+  WITH (KAFKA_TOPIC = 'shop-orders', PARTITIONS = 2);
 CREATE TABLE totals AS SELECT user_id, COUNT(*) AS n, SUM(amount) AS total FROM orders GROUP BY user_id;
 """
 TOTALS = "CTAS_TOTALS_1"

@@ -13,7 +13,8 @@ from potok.testing import TestDriver
 
 ROW: dict[str, Any] = {
     "query": "orders", "state": "running", "health": "ok", "error": "", "rate_in": 1402.4, "rate_out": 946.0,
-    "lag": 1_695, "lag_ms": 75_000, "watermark_lag_ms": 1_200, "state_bytes": 1_500_000, "dead_letters": 4_420, "restarts": 2,
+    "lag": 1_695, "lag_ms": 75_000, "watermark_lag_ms": 1_200, "state_bytes": 1_500_000,
+    "dead_letters": 4_420, "restarts": 2,
 }  # fmt: skip
 
 

@@ -113,7 +113,7 @@ def _table(rows: Sequence[Mapping[str, Any]], width: int) -> Table:
     for name in ("dead", "restarts"):
         table.add_column(name, justify="right", no_wrap=True)
     for row in rows:
-        cells = [
+        cells: list[RenderableType] = [
             Text(row["query"]),
             Text(row["state"], style=_COLOURS[row["health"]]),
             show_rate(row["rate_in"] or 0.0),

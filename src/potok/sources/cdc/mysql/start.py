@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import zlib
 
-from pymysqlreplication.gtid import GtidSet
-
 from potok.log.failpoint import failpoint
 from potok.sources.cdc.errors import CaptureStopped, ChangesLost
 from potok.sources.cdc.landing import CapturePosition, Landing
@@ -72,8 +70,9 @@ def _check(capture: Capture, server: Server, position: CapturePosition) -> None:
                 capture.name, f"the log was reset: GTID {at or 'none'} is at {file}:{pos}, and {gtid or 'none'} was"
             )
         return
-    [(executed, purged)] = server.rows("SELECT @@global.gtid_executed, @@global.gtid_purged")
-    if GtidSet(gtid) not in GtidSet(str(executed).replace("\n", "")):
+    query = "SELECT GTID_SUBSET(%s, @@global.gtid_executed), GTID_SUBSET(@@global.gtid_purged, %s)"
+    [(is_known, is_kept)] = server.rows(query, (gtid, gtid))
+    if not is_known:
         raise ChangesLost(capture.name, "the log was reset: the server does not know the last GTIDs of the capture")
-    if GtidSet(str(purged).replace("\n", "")) not in GtidSet(gtid):
+    if not is_kept:
         raise ChangesLost(capture.name, "the server has removed transactions that the capture has not read")

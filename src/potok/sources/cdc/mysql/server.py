@@ -31,6 +31,10 @@ _SESSION = (
     "SET SESSION time_zone = '+00:00', sql_mode = '', group_concat_max_len = 4294967295, net_write_timeout = 600, "
     "wait_timeout = 86400"
 )
+_LOG_STATUS = (
+    "SELECT JSON_UNQUOTE(JSON_EXTRACT(`LOCAL`, '$.binary_log_file')), JSON_EXTRACT(`LOCAL`, '$.binary_log_position'), "
+    "JSON_UNQUOTE(JSON_EXTRACT(`LOCAL`, '$.gtid_executed')) FROM performance_schema.log_status"
+)
 ADDRESSES = ("uuid", "inet6", "inet4")
 """Types that the binary log describes as bytes; the catalog knows better."""
 
@@ -113,6 +117,7 @@ def _grants(url: str) -> list[str]:
     return [
         f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '{user}'@'%'",
         f"GRANT SELECT ON `{unquote(parts.path.strip('/'))}`.* TO '{user}'@'%'",
+        f"-- on MySQL also: GRANT BACKUP_ADMIN ON *.* TO '{user}'@'%'",
     ]
 
 
@@ -177,14 +182,13 @@ class Server:
             raise NotReady(f"gtid_mode is {found['gtid_mode']}", *statements)
 
     def log_position(self) -> LogPosition:
-        """Return where the binary log ends."""
-        newer = not self.is_mariadb and self._version >= "8.2"
-        found = self.rows("SHOW BINARY LOG STATUS" if newer else "SHOW MASTER STATUS")
-        if not found:
-            raise NotReady("the server writes no binary log", "-- set log_bin and restart the server")
-        file, pos = found[0][:2]
-        gtid = self.gtid_at(file, pos) if self.is_mariadb else str(found[0][4]).replace("\n", "")
-        return LogPosition(file, int(pos), gtid or "")
+        """Return where the binary log ends, and the transactions that are committed there."""
+        if not self.is_mariadb:
+            # SHOW BINARY LOG STATUS may be ahead of what is committed in the tables.
+            [(file, pos, gtid)] = self.rows(_LOG_STATUS)
+            return LogPosition(file, int(pos), gtid.replace("\n", ""))
+        [(file, pos, *_)] = self.rows("SHOW MASTER STATUS")
+        return LogPosition(file, int(pos), self.gtid_at(file, int(pos)) or "")
 
     def gtid_at(self, file: str, pos: int) -> str | None:
         """Return the GTIDs of MariaDB before a position in the log; None if the log is not there."""

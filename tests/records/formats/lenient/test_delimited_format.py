@@ -110,18 +110,18 @@ def test_text_is_quoted_where_a_reader_would_stumble() -> None:
     ]
 
 
-def test_the_first_field_is_quoted_if_it_is_empty_or_starts_with_a_comma_or_outside_of_ascii() -> None:
+def test_the_first_field_is_quoted_unless_it_is_null_or_starts_with_a_letter_or_digit() -> None:
     texts = [None, "", "-1", "_x", "(a)", "~", "é", "a-b", "7", "Z"]
     encoded = format_named("sql_delimited").encode(
         [{"A": text, "B": text} for text in texts], declared_schema("A string, B string")
     )
     assert [value.decode() for value in encoded.values.to_pylist()] == [
-        *(",", '"",', "-1,-1", "_x,_x", "(a),(a)", "~,~", '"é",é', "a-b,a-b", "7,7", "Z,Z")
+        *(",", '"",', '"-1",-1', '"_x",_x', '"(a)",(a)', '"~",~', '"é",é', "a-b,a-b", "7,7", "Z,Z")
     ]
     encoded = format_named("sql_delimited").encode(
         [{"A": -5, "B": Decimal("-0.50")}], declared_schema("A int, B decimal(4,2)")
     )
-    assert encoded.values.to_pylist() == [b"-5,-0.50"]
+    assert encoded.values.to_pylist() == [b'"-5",-0.50']
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 @dataclass(frozen=True, slots=True)
 class LenientDelimitedFormat:
-    """One line per value, quoted as by Java's commons-csv 1.5, which ksqlDB uses. An empty field, quoted or not, is
+    """One line per value, quoted as by Java's commons-csv 1.4, which ksqlDB uses. An empty field, quoted or not, is
     null. Timestamps, dates and times are numbers.
 
     `delimiter` is one character, or TAB or SPACE.
@@ -81,10 +81,10 @@ class LenientDelimitedFormat:
     def _quoted(self, texts: pa.Array, *, first: bool) -> pa.Array:
         """Quote texts that contain a delimiter, a quote or a line break, or that start or end with white space.
 
-        The first field of a line is also quoted if it is empty (but not if it is NULL), or starts with a comma or a
-        non-ASCII character.
+        The first field of a line is also quoted if it is empty (but not if it is NULL), or starts with anything but an
+        ASCII letter or digit, such as the minus of a negative number.
         """
-        odd = rf'[\r\n"{re.escape(self._sign)}]|^[\x00-#]|[\x00- ]$' + (r"|^$|^[^ -+\--~]" if first else "")
+        odd = rf'[\r\n"{re.escape(self._sign)}]|^[\x00-#]|[\x00- ]$' + (r"|^$|^[^0-9A-Za-z]" if first else "")
         special = pc.match_substring_regex(texts, odd).fill_null(False)
         texts = texts.fill_null("")
         if not pc.any(special).as_py():

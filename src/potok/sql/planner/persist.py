@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import pyarrow as pa
 
@@ -12,7 +13,7 @@ from potok.expressions.computed import Computed
 from potok.expressions.expr import Column, TupleExpr
 from potok.expressions.failures import RowFailures
 from potok.sql.analysis.form import Form
-from potok.sql.analysis.select import analyse
+from potok.sql.analysis.select import Analysis, analyse
 from potok.sql.catalog import Catalog, Source, SourceColumn
 from potok.sql.definitions import timestamp_of
 from potok.sql.errors import Refused, SourceLocation
@@ -77,7 +78,7 @@ def lower_insert(
         raise Refused(
             f"{quoted(target.name)} cannot be inserted into by a query of a table", hint=hint, location=statement.at
         )
-    _check_columns(selected.columns, target, statement)
+    _check_columns(selected.columns, target, statement, _literals(analysis))
     _write(graph, _in_order(graph, selected, target, statement), target)
     return Persistent(_checked(graph, statement.at), target)
 
@@ -168,11 +169,40 @@ def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
         )
 
 
-def _check_columns(columns: tuple[SourceColumn, ...], target: Source, statement: ast.InsertSelect) -> None:
+def _literals(analysis: Analysis) -> dict[str, Decimal]:
+    """Return the numbers that the query selects as they stand, by column."""
+    numbers = {}
+    for item in analysis.items:
+        sign, expression = 1, item.expression
+        if isinstance(expression, ast.Unary) and expression.op == "-":
+            sign, expression = -1, expression.operand
+        value = expression.value if isinstance(expression, ast.Literal) else None
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            numbers[item.name] = sign * Decimal(str(value))
+    return numbers
+
+
+def _holds(type_: pa.DataType, number: Decimal | None) -> bool:
+    """Return whether a DECIMAL holds a number, however wide the type of the number is."""
+    if number is None or not number.is_finite() or not pa.types.is_decimal(type_):
+        return False
+    exact = number.normalize().as_tuple()
+    assert isinstance(exact.exponent, int)
+    whole = len(exact.digits) + exact.exponent
+    return -exact.exponent <= type_.scale and (not number or whole <= type_.precision - type_.scale)
+
+
+def _check_columns(
+    columns: tuple[SourceColumn, ...], target: Source, statement: ast.InsertSelect, literals: Mapping[str, Decimal]
+) -> None:
     wanted = [c for c in target.columns if c.header is None]
     found = [(column.name, column.type, column.is_key) for column in columns]
     known = {(name, is_key): type_ for name, type_, is_key in found}
-    fits = all((c.name, c.is_key) in known and widens(known[c.name, c.is_key], c.type) for c in wanted)
+    fits = all(
+        (c.name, c.is_key) in known
+        and (widens(known[c.name, c.is_key], c.type) or _holds(c.type, literals.get(c.name)))
+        for c in wanted
+    )
     if not fits or len(found) != len(wanted):
         rendered = ", ".join(f"{quoted(c.name)} {type_name(c.type)}{' KEY' if c.is_key else ''}" for c in wanted)
         got = ", ".join(f"{quoted(name)} {type_name(type_)}{' KEY' if key else ''}" for name, type_, key in found)

@@ -19,6 +19,7 @@ from redis.exceptions import (
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
+    ResponseError,
     TryAgainError,
 )
 from redis.retry import Retry
@@ -65,7 +66,20 @@ class StateMayVanish(StateError):
         )
 
 
-class Tries(Retry):
+class CheckedTries(Retry):
+    """Send a command, and report an answer that the client cannot read: what listens there may not be Redis."""
+
+    def call_with_retry(self, do: Callable[[], Any], fail: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        def checked() -> Any:
+            try:
+                return do()
+            except (AttributeError, LookupError, TypeError, ValueError) as error:
+                raise ResponseError(f"the answer is not one of Redis ({error})") from error
+
+        return super().call_with_retry(checked, fail, *args, **options)
+
+
+class Tries(CheckedTries):
     """Retry a command a few times, with the pauses of `potok.retry_policy`.
 
     A server that was unavailable at the last call is tried once: the caller retries, and must not delay work that
@@ -74,7 +88,7 @@ class Tries(Retry):
 
     def __init__(self, url: str) -> None:
         super().__init__(EqualJitterBackoff(MOST_S, FIRST_S), TRIES)
-        self._url, self._once = url, Retry(NoBackoff(), 0)
+        self._url, self._once = url, CheckedTries(NoBackoff(), 0)
 
     def update_supported_errors(self, specified_errors: Iterable[type[Exception]]) -> None:
         errors = list(specified_errors)

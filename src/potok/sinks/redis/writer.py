@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 import redis
+from redis.backoff import NoBackoff
 from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
@@ -20,6 +21,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
+from potok.backends.redis_connection import CheckedTries
 from potok.redact import redact, safe_cause
 from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkTaken
@@ -72,7 +74,8 @@ class RedisWriter(SinkWriter):
             socket_connect_timeout=CONNECT_S,
             socket_timeout=TIMEOUT_S,
             socket_keepalive=True,
-            retry=None,
+            # Retries are those of `_run`.
+            retry=CheckedTries(NoBackoff(), 0),
         )
         self._write: Any = self._client.register_script(WRITE)
         self._take_over: Any = self._client.register_script(TAKE_OVER)

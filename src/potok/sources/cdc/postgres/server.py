@@ -79,6 +79,8 @@ def connect(url: str, *, replication: bool = False) -> Connection:
                 f"the user may not replicate: {redact(str(error)).strip()}", "ALTER ROLE ... REPLICATION"
             ) from None
         raise DatabaseUnreachable(url, str(error)) from None
+    except UnicodeError as error:
+        raise DatabaseUnreachable(url, f"the answer is not one of PostgreSQL ({error})") from None
     if not replication:
         connection.autocommit = True
     return connection

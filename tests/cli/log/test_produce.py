@@ -88,6 +88,8 @@ def test_lines_of_a_pipe_are_appended_up_to_a_bad_one_and_the_rest_can_follow(po
             [*command, *options], input=text, cwd=tmp_path, capture_output=True, text=True, check=False
         )
 
+    nothing = pipe('{"when": 3}\n')
+    assert (nothing.returncode, "--skip" in nothing.stderr) == (1, False)
     first = pipe(text)
     assert first.returncode == 1
     assert 'appended 2 records to "piped"' in first.stderr

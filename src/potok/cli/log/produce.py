@@ -96,8 +96,8 @@ def produce(
                     position |= position_of(topic, log.append(topic, batch, partition))
                 count += len(batch)
         except BadLine as error:
-            before = error.at.line - 1 if error.at is not None else 0
-            error.hint = f"{error.hint}; the lines before it were appended; --skip {before} skips them"
+            if count and error.at is not None:
+                error.hint = f"{error.hint}; the lines before it were appended; --skip {error.at.line - 1} skips them"
             raise
         finally:
             if as_json:

@@ -258,7 +258,8 @@ def each_row(function: Callable[..., Any], *, nulls: bool = False) -> Compute:
             except (TimeIsOver, TooLarge):
                 raise
             except Exception as error:  # noqa: BLE001 - recorded, and reported with the query
-                context.failures[row] = f"{type(error).__name__}: {error}"
+                expected = isinstance(error, ValueError | ArithmeticError)
+                context.failures[row] = str(error) if expected else f"{type(error).__name__}: {error}"
                 values.append(None)
         return pa.array(values, result)
 

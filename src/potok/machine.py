@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from potok.errors import SetupError
 
@@ -49,6 +50,16 @@ def is_of_machine(error: BaseException) -> bool:
     connection.
     """
     return isinstance(error, OSError | MemoryError) and not isinstance(error, ConnectionError | TimeoutError)
+
+
+def usable_path(path: str | Path, what: str) -> Path:
+    """Return an absolute path, with links and `~` resolved. Raises `SetupError` if there is no such home directory, or
+    if links lead in a circle.
+    """
+    try:
+        return Path(path).expanduser().resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise SetupError(f'{what} "{path}" cannot be used: {error}', hint="name another path, or set HOME") from error
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import Any
 
 from potok.duration import show_ms, to_ms
 from potok.errors import PotokError, SetupError
+from potok.machine import usable_path
 from potok.redact import MASK, is_secret, redact_url
 
 FILE_NAME = "potok.toml"
@@ -177,8 +178,8 @@ class Settings:
     @property
     def cache_path(self) -> Path:
         if self.cache_dir:
-            return Path(self.cache_dir).expanduser()
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "potok"
+            return usable_path(self.cache_dir, "cache_dir")
+        return Path(os.environ.get("XDG_CACHE_HOME") or usable_path("~", "the home directory") / ".cache") / "potok"
 
 
 _TYPES: dict[str, str] = {f.name: str(f.type) for f in fields(Settings)}
@@ -243,7 +244,7 @@ def _anchored(values: dict[str, object], directory: Path) -> dict[str, object]:
         value = values.get(name)
         if isinstance(value, str) and value and "://" not in value:
             scheme, path = ("file:", value.removeprefix("file:")) if value.startswith("file:") else ("", value)
-            anchored[name] = scheme + os.path.normpath(directory / Path(path).expanduser())
+            anchored[name] = scheme + os.path.normpath(directory / os.path.expanduser(path))
     return anchored
 
 

@@ -18,8 +18,9 @@ import typer
 from potok.cli.missing_package import HINT
 from potok.cli.options import Broker, Json, command_app, settings_of
 from potok.cli.output import console, print_json, show_bytes
-from potok.errors import PotokError
+from potok.errors import PotokError, writable
 from potok.extras import has_extra
+from potok.machine import usable_path
 from potok.settings import Settings
 from potok.version import __version__
 
@@ -83,7 +84,11 @@ def examine(settings: Settings, *, deep: bool = False, verify: bool = False) -> 
     for package in ("pyspark", "pyarrow", "lmdb"):
         yield check_package(package, load=package != "pyspark")
     yield check_memory(settings.driver_memory, physical_memory())
-    directory = data_directory(settings.broker)
+    directory: Path | None = None
+    try:
+        directory = data_directory(settings.broker)
+    except PotokError as error:
+        yield Finding("data", "fail", error.message, error.hint)
     if directory is not None:
         yield from check_directory(directory)
     if verify:
@@ -212,7 +217,7 @@ def data_directory(broker: str) -> Path | None:
     """Return the directory of a broker URL; None if the broker is not a directory."""
     if re.match(r"(?!file:)[a-z]+:", broker):
         return None
-    return Path(broker.removeprefix("file:")).expanduser().absolute()
+    return usable_path(broker.removeprefix("file:"), "the log")
 
 
 def _run_spark(settings: Settings) -> int:
@@ -235,5 +240,5 @@ def _show(finding: Finding) -> None:
     from rich.markup import escape
 
     colour = _COLOURS[finding.status]
-    line = f"[{colour}]{finding.status:<4}[/]  {finding.what:<8} {escape(finding.detail)}"
+    line = f"[{colour}]{finding.status:<4}[/]  {finding.what:<8} {escape(writable(finding.detail))}"
     console().print(line + (f"\n      [cyan]hint:[/] {escape(finding.hint)}" if finding.hint else ""))

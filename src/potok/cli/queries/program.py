@@ -17,6 +17,7 @@ import typer
 
 from potok.cli.missing_package import missing_package
 from potok.errors import Location, PotokError
+from potok.machine import usable_path
 from potok.sql.errors import closest
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def is_path(source: str) -> bool:
 
 
 def _load_file(source: str) -> ModuleType:
-    path = Path(source).expanduser().resolve()
+    path = usable_path(source, "the program")
     if not path.is_file():
         raise NoSuchProgram(source, "it is a directory; name a file in it" if path.is_dir() else _similar(path))
     module = ModuleType(LOADED_AS)

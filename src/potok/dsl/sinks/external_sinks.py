@@ -11,6 +11,7 @@ from potok.dsl.sinks.delivering import Delivering
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function, WrongArity
+from potok.machine import usable_path
 from potok.sinks.callable import CallableTarget
 from potok.sinks.file_formats import COMPRESSIONS
 from potok.sinks.files import FilesTarget
@@ -52,7 +53,7 @@ class ExternalSinks(Delivering):
             name: Names the step; the directory is marked with it.
         """
         chosen = compression or COMPRESSIONS.get(format, ("",))[0]
-        target = FilesTarget(str(Path(path).expanduser().resolve()), format, chosen, with_key)
+        target = FilesTarget(str(usable_path(path, "the directory")), format, chosen, with_key)
         self._deliver(target, Path(target.path).name, guarantee, name)
 
     def to_postgres(

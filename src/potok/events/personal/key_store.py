@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from potok.errors import PotokError, SetupError
+from potok.machine import usable_path
 from potok.permissions import private_directory, write_private
 
 FILE_NAME = "keys.sqlite"
@@ -153,7 +154,7 @@ def open_key_store(url: str) -> KeyStore:
     elif scheme != "file" or path.startswith("//"):
         hint = 'write a directory that every worker sees: personal_keys = "file:/secure/potok-keys"'
         raise SetupError(f'"{url}" is not the location of a key store', hint=hint)
-    return KeyStore(Path(path).expanduser().absolute())
+    return KeyStore(usable_path(path, "the key store"))
 
 
 def known_key_store(url: str) -> KeyStore | None:

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException, Producer
 
 from potok.log.errors import BrokerNotSupported
 from potok.log.kafka.errors import OptionError
+from potok.machine import usable_path
 from potok.redact import MASK, is_secret, redact, redact_url, remember, remember_options, split_url
 
 SCHEME = "kafka://"
@@ -80,7 +81,7 @@ class KafkaOptions:
     @property
     def home_path(self) -> Path:
         """The directory for ledgers and state or, if a server stores these, for temporary files."""
-        return Path("data" if self.home_url else self.home.removeprefix("file:")).expanduser().resolve()
+        return usable_path("data" if self.home_url else self.home.removeprefix("file:"), "the directory of home=")
 
     @property
     def url(self) -> str:

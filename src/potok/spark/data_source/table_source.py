@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import os
 import shutil
 import tempfile
 import time
@@ -212,7 +212,7 @@ def table_reader(options: TableOptions, schema: StructType) -> TableReader:
 def _copied(source: TableSource, part: Part) -> Path:
     """Copy a table at its last committed batch, and remove old copies."""
     given = source.options.copies
-    parent = Path(given) if given else Path(tempfile.gettempdir()) / f"potok-copies-{getpass.getuser()}"
+    parent = Path(given) if given else Path(tempfile.gettempdir()) / f"potok-copies-{os.getuid()}"
     for old in parent.glob("*"):
         with suppress(OSError):
             if old.stat().st_mtime < time.time() - KEEP_S:

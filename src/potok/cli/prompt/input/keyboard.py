@@ -170,12 +170,13 @@ def _toolbar(target: Target) -> Callable[[], str]:
 
 def history_file() -> History:
     """Open the history of earlier sessions. Only its owner can read it, because statements may contain secrets."""
-    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "potok"
     try:
+        state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "potok"
         state.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = state / "sql-history"
         path.touch(mode=0o600)
-    except OSError:
+    except (OSError, RuntimeError):
+        # The user may have no home directory.
         return InMemoryHistory()
     return FileHistory(str(path))
 

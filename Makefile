@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test faults check format bench clean
+.PHONY: help setup demo test spark faults check format bench clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' Makefile | awk -F'|' '{ printf "  %-12s %s\n", $$1, $$2 }'
@@ -21,6 +21,9 @@ demo: $(READY) ## run the live demo and open its web page
 
 test: $(READY) ## check format, lint and types, then run all tests, fast ones first (ARGS="-k joins" selects)
 	@./scripts/test.sh $(ARGS)
+
+spark: $(READY) ## run the tests that use Spark with another version of it (VERSION=4.2.1)
+	@./scripts/spark.sh $(or $(VERSION),4.2.1) $(ARGS)
 
 faults: $(READY) ## inject faults and compare the results with plain Python (ARGS="--rows 'kafka*'" selects)
 	@$(PYTHON) -m tests.faults $(ARGS)

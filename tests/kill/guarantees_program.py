@@ -38,6 +38,7 @@ def build(
         orders.to_files(directory / "files" / guarantee, guarantee=guarantee)
         orders.to_delta(directory / "delta" / guarantee, guarantee=guarantee)
         orders.to_iceberg(f"shop.{guarantee}", catalog=iceberg_catalog(directory), guarantee=guarantee)
+        orders.to_jdbc(jdbc_url(database), f"jdbc_{guarantee}", properties={"user": "tester"}, guarantee=guarantee)
         orders.to_postgres(database, guarantee, guarantee=guarantee)
         orders.to_redis(cache, prefix=f"{guarantee}:", guarantee=guarantee)
         orders.to_opensearch(search, f"guarantees-{guarantee}", guarantee=guarantee)
@@ -50,8 +51,14 @@ def build(
     orders.to_zeromq(sockets)
     orders.map_values(lambda v: v["n"]).to_statsd(metrics, metric="guarantees")
     orders.to_callable(replacing(directory / "exactly_once"), name="call-exactly_once")
+    frames = str(directory / "frames")
+    orders.to_dataframe(lambda frame, batch: frame.write.mode("overwrite").parquet(f"{frames}/{batch}"), name="frames")
     orders.to_webhook(f"{web}/webhooks", secrets=SECRET, retry=["0.1 seconds"] * 20)
     return builder
+
+
+def jdbc_url(database: str) -> str:
+    return f"jdbc:postgresql://{database.rpartition('@')[2]}"
 
 
 def iceberg_catalog(directory: Path) -> dict[str, str]:

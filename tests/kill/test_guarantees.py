@@ -44,7 +44,7 @@ REPEATED, LOST = 2, 3
 
 FAILPOINTS = ["deliver.before:2", "deliver.done:1", "ledger.committed:2", "deliver.after:1", ""]
 
-SINKS = ("topic", "files", "delta", "iceberg", "postgres", "http", "callable", "redis", "opensearch")
+SINKS = ("topic", "files", "delta", "iceberg", "jdbc", "postgres", "http", "callable", "redis", "opensearch")
 KEYED = frozenset({"redis", "opensearch"})
 """Sinks that keep one value per key: what is written again replaces the same."""
 
@@ -107,6 +107,10 @@ class Aftermath:
     def _iceberg(self, guarantee: str) -> list[int]:
         table = load_catalog(**iceberg_catalog(self.directory)).load_table(f"shop.{guarantee}")
         return list(table.scan().to_arrow().column("n").to_pylist())
+
+    def _jdbc(self, guarantee: str) -> list[int]:
+        with psycopg.connect(self.database) as connection:
+            return [row[0] for row in connection.execute(f"SELECT n FROM jdbc_{guarantee}").fetchall()]
 
     def _postgres(self, guarantee: str) -> Iterator[int]:
         with psycopg.connect(self.database) as connection:
@@ -256,6 +260,11 @@ def test_at_most_once_lacks_what_was_not_out_when_the_process_died_and_repeats_n
     aftermath: Aftermath, sink: str
 ) -> None:
     assert aftermath.found(sink, "at_most_once") == EVERYTHING - aftermath.batch(LOST)
+
+
+def test_a_function_of_dataframes_that_replaces_its_batch_has_every_record_once(aftermath: Aftermath) -> None:
+    found = pq.read_table(aftermath.directory / "frames").column("n").to_pylist()
+    assert Counter(found) == EVERYTHING
 
 
 def test_the_kills_hit_different_batches_and_the_manifests_name_all(aftermath: Aftermath) -> None:

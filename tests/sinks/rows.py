@@ -10,6 +10,7 @@ import pyarrow as pa
 from potok.records.schemas.declared_schema import declared_schema
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.sink_spec import Batch, Failures, Opening, PartTarget, PartWriter, Rows, SinkSpec, SinkWriter, Types
+from potok.sinks.spark_access import SparkAccess
 
 
 def typed(declared: str | None) -> pa.DataType | None:
@@ -29,9 +30,15 @@ def rows_of(records: list[tuple[Any, Any]], types: Types, first_ms: int = 0) -> 
 
 
 def opening(
-    types: Types, guarantee: Guarantee = Guarantee.EXACTLY_ONCE, *, query: str = "q", epoch: int = 1, committed: int = 0
+    types: Types,
+    guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
+    *,
+    query: str = "q",
+    epoch: int = 1,
+    committed: int = 0,
+    spark: SparkAccess | None = None,
 ) -> Opening:
-    return Opening(query, "orders.sink", guarantee, types, epoch, committed)
+    return Opening(query, "orders.sink", guarantee, types, epoch, committed, spark)
 
 
 def prepared(target: SinkSpec, rows: Rows, types: Types) -> tuple[Rows, Failures]:

@@ -18,6 +18,7 @@ from potok.dsl.sinks.external_sinks import ExternalSinks
 from potok.dsl.sinks.lake_sinks import LakeSinks
 from potok.dsl.sinks.message_sinks import MessageSinks
 from potok.dsl.sinks.server_sinks import MaintainedSinks
+from potok.dsl.sinks.spark_sinks import SparkSinks
 from potok.dsl.stateless import Stateless
 from potok.dsl.table import Table
 from potok.dsl.time_to_live import TtlClock, lifetime_of, topic_retention
@@ -55,7 +56,16 @@ class NotIterated(TopologyError):
         )
 
 
-class Stream(Stateless[K, V], Processing[K, V], Joining[K, V], ExternalSinks, MaintainedSinks, LakeSinks, MessageSinks):
+class Stream(
+    Stateless[K, V],
+    Processing[K, V],
+    Joining[K, V],
+    ExternalSinks,
+    MaintainedSinks,
+    LakeSinks,
+    SparkSinks,
+    MessageSinks,
+):
     """A sequence of independent records with keys of type K and values of type V."""
 
     _elsewhere = dict.fromkeys(AGGREGATES, "group first: .group_by_key() or .group_by(...)")

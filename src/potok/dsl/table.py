@@ -12,6 +12,7 @@ from potok.dsl.inputs.serdes import schema_of
 from potok.dsl.joins.table_joins import TableJoining
 from potok.dsl.sinks.lake_sinks import LakeSinks
 from potok.dsl.sinks.server_sinks import MaintainedSinks
+from potok.dsl.sinks.spark_sinks import SparkSinks
 from potok.duration import Duration, to_ms
 from potok.errors import TopologyError
 from potok.expressions.function import Function
@@ -25,7 +26,7 @@ def until_window_closes() -> None:
     """Ask `Table.suppress` to emit final results only, as in Kafka Streams: `table.suppress(until_window_closes)`."""
 
 
-class Table(TableJoining[K, V], MaintainedSinks, LakeSinks):
+class Table(TableJoining[K, V], MaintainedSinks, LakeSinks, SparkSinks):
     """One value of type V per key of type K, or per key and window. It can be read by its name."""
 
     _mode = "upsert"

@@ -72,21 +72,24 @@ class CallableWriter(SinkWriter):
         self._target, self._function, self._opening = target, target.function, opening
 
     def deliver(self, batch: Batch, rows: Rows) -> Failures:
-        records = records_of(rows)
-        more = (batch.number,) if self._function.arity > 1 else ()
-        try:
-            refused = self._function(records, *more)
-            return _failures(refused, len(records))
-        except Exception as error:
-            cause = _described(error)
-            lost = self._opening.guarantee is Guarantee.AT_MOST_ONCE
-            # These mean that a server is unreachable; any other error is a bug in the function.
-            passing = isinstance(error, ConnectionError | TimeoutError)
-            step, label = self._opening.step, self._target.label
-            raise DeliveryFailed(step, label, batch.number, cause, lost=lost, passing=passing) from error
+        label = self._target.label
+        return call_function(self._function, records_of(rows), len(rows), batch, self._opening, label)
 
     def close(self) -> None:
         """Do nothing: the function and its resources belong to the user."""
+
+
+def call_function(function: Function, given: Any, count: int, batch: Batch, opening: Opening, label: str) -> Failures:
+    """Call a user's function with a batch, and with its number if it takes that; return the records it rejects."""
+    more = (batch.number,) if function.arity > 1 else ()
+    try:
+        return _failures(function(given, *more), count)
+    except Exception as error:
+        cause = _described(error)
+        lost = opening.guarantee is Guarantee.AT_MOST_ONCE
+        # These mean that a server is unreachable; any other error is a bug in the function.
+        passing = isinstance(error, ConnectionError | TimeoutError)
+        raise DeliveryFailed(opening.step, label, batch.number, cause, lost=lost, passing=passing) from error
 
 
 def _described(error: Exception) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from potok.records.formats.format import Column
 from potok.sinks.guarantee import Guarantee
+from potok.sinks.spark_access import SparkAccess
 
 Failures = dict[int, str]
 """The records that a sink rejects, by index, each with the reason: they become dead letters."""
@@ -70,7 +71,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The delivering step of a query, its epoch, and the last committed batch."""
+    """The delivering step of a query, its epoch, the last committed batch, and Spark, if the query runs on it."""
 
     query: str
     step: str
@@ -78,6 +79,7 @@ class Opening:
     types: Types
     epoch: int
     committed: int
+    spark: SparkAccess | None = None
 
 
 @dataclass(frozen=True, slots=True)

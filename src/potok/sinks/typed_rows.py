@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -130,6 +132,15 @@ def last_of_keys(table: pa.Table, keys: list[str]) -> pa.Table:
     numbered = table.select(keys).append_column(THERE, numbers)
     last = numbered.group_by(keys, use_threads=False).aggregate([(THERE, "max")]).column(f"{THERE}_max")
     return table if len(last) == len(table) else table.take(last.take(pc.sort_indices(last)))
+
+
+def digest_of(rows: pa.Table) -> bytes:
+    """Return a digest of the content: the same for the same rows, whatever lies in memory under their nulls."""
+    import pyarrow.parquet as pq  # slow to import
+
+    out = io.BytesIO()
+    pq.write_table(rows, out, compression="none", use_dictionary=False, write_statistics=False, store_schema=False)
+    return hashlib.blake2b(out.getbuffer(), digest_size=16).digest()
 
 
 def _is_nested(column: TableColumn) -> bool:

@@ -16,6 +16,7 @@ from potok.runtime.batches.executor import Outcome, Part
 from potok.runtime.batches.task import Item, Job
 from potok.settings import Settings
 from potok.spark.connector import ROW_TYPE, Connector, connector_of, read_rows
+from potok.spark.driver_spark import DriverSpark
 from potok.spark.lost_jvm import JvmGone, jvm_is_gone
 from potok.spark.session import spark_context
 from potok.spark.worker_logs import set_log_level
@@ -48,6 +49,10 @@ class SparkExecutor:
         self.master = str(context.master)
         self.parallelism = int(context.defaultParallelism)
         self._numbers: dict[int, Any] = {}
+
+    @property
+    def spark(self) -> DriverSpark:
+        return DriverSpark()
 
     def check(self) -> None:
         if jvm_is_gone():

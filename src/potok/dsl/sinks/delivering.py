@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
 from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle
+from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
 from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.sinks.sink_spec import SinkSpec
+from potok.sinks.typed_rows import Mode, RowShape
 from potok.topology.nodes import Deliver, Node
 
 
@@ -44,3 +49,24 @@ class Delivering(Handle):
     def _records_for(self, step: str) -> Node:
         """Return the node whose records a step delivers."""
         return self._node
+
+
+class RowDelivering(Delivering):
+    """A handle whose records can become rows of a table in another system."""
+
+    _mode: ClassVar[Mode] = "append"
+
+    def _shape(
+        self, mode: Mode | None, key: str | Sequence[str], columns: Mapping[str, str] | None, with_key: bool
+    ) -> RowShape:
+        return RowShape(mode or self._mode, names_of(key), tuple((columns or {}).items()), with_key)
+
+
+def names_of(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Return one name, or several, as a tuple."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def given_up(after: Duration | None) -> int | None:
+    """Return the time limit of a sink that retries by itself."""
+    return None if after is None else to_ms(after)

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
-from potok.dsl.sinks.delivering import Delivering
-from potok.duration import Duration, to_ms
+from potok.dsl.sinks.delivering import RowDelivering, given_up, names_of
+from potok.duration import Duration
 from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.sinks.lakes.delta import DeltaTarget
 from potok.sinks.lakes.iceberg import IcebergTarget
-from potok.sinks.typed_rows import Mode, RowShape
+from potok.sinks.typed_rows import Mode
 
 
-class LakeSinks(Delivering):
+class LakeSinks(RowDelivering):
     """The methods that write the rows of a lake: records that are appended, or the rows of a table by key."""
-
-    _mode: ClassVar[Mode] = "append"
 
     def to_delta(
         self,
@@ -55,7 +52,7 @@ class LakeSinks(Delivering):
         uri = str(path) if "://" in str(path) else str(Path(path).expanduser().resolve())
         options = tuple((storage_options or {}).items())
         shape = self._shape(mode, key, columns, with_key)
-        target = DeltaTarget(uri, shape, _names(partition_by), options, _given_up(give_up_after))
+        target = DeltaTarget(uri, shape, names_of(partition_by), options, given_up(give_up_after))
         self._deliver(target, uri.rstrip("/").rpartition("/")[2], guarantee, name)
 
     def to_iceberg(
@@ -96,19 +93,6 @@ class LakeSinks(Delivering):
         known = catalog if isinstance(catalog, str) else given.pop("name", "potok")
         shape = self._shape(mode, key, columns, with_key)
         target = IcebergTarget(
-            table, known, tuple(given.items()), shape, _names(partition_by), _given_up(give_up_after)
+            table, known, tuple(given.items()), shape, names_of(partition_by), given_up(give_up_after)
         )
         self._deliver(target, table, guarantee, name)
-
-    def _shape(
-        self, mode: Mode | None, key: str | Sequence[str], columns: Mapping[str, str] | None, with_key: bool
-    ) -> RowShape:
-        return RowShape(mode or self._mode, _names(key), tuple((columns or {}).items()), with_key)
-
-
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
-
-
-def _given_up(after: Duration | None) -> int | None:
-    return None if after is None else to_ms(after)

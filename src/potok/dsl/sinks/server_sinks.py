@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from potok.dsl.sinks.delivering import Delivering
+from potok.dsl.sinks.delivering import Delivering, given_up
 from potok.duration import Duration, to_ms
 from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.sinks.opensearch.opensearch import OpenSearchTarget
@@ -41,7 +41,7 @@ class MaintainedSinks(Delivering):
             name: Names the step and its fence.
         """
         ttl_ms = None if ttl is None else to_ms(ttl)
-        target = RedisTarget(url, prefix, format, ttl_ms, _given_up(give_up_after))
+        target = RedisTarget(url, prefix, format, ttl_ms, given_up(give_up_after))
         self._deliver(target, prefix.strip(":") or "all", guarantee, name)
 
     def to_opensearch(
@@ -75,9 +75,5 @@ class MaintainedSinks(Delivering):
             name: Names the step and its fence.
         """
         given = tuple((headers or {}).items())
-        target = OpenSearchTarget(url, index, given, bulk_bytes, to_ms(timeout), _given_up(give_up_after))
+        target = OpenSearchTarget(url, index, given, bulk_bytes, to_ms(timeout), given_up(give_up_after))
         self._deliver(target, index, guarantee, name)
-
-
-def _given_up(after: Duration | None) -> int | None:
-    return None if after is None else to_ms(after)

@@ -17,12 +17,13 @@ from potok.dsl.sinks.external_sinks import ExternalSinks
 from potok.dsl.sinks.lake_sinks import LakeSinks
 from potok.dsl.sinks.message_sinks import MessageSinks
 from potok.dsl.sinks.server_sinks import MaintainedSinks
+from potok.dsl.sinks.spark_sinks import SparkSinks
 
 BEGIN, END = "<!-- options: generated, see potok.dsl.sinks.sink_reference -->", "<!-- end of options -->"
 
 SINKS: dict[str, Callable[..., Any]] = {
     name: method
-    for each in (ExternalSinks, MaintainedSinks, LakeSinks, MessageSinks)
+    for each in (ExternalSinks, MaintainedSinks, LakeSinks, SparkSinks, MessageSinks)
     for name, method in vars(each).items()
     if name.startswith("to_")
 }

@@ -78,7 +78,7 @@ class BatchRunner:
     def __post_init__(self) -> None:
         self.plan_bytes = cloudpickle.dumps(self.plan)
         self._steps = windowed_steps(self.plan.topology)
-        self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry)
+        self._deliveries = Deliveries.opened(self.plan, self.broker, self.ledger.entry, self.executor.spark)
         before_commit = any(node.guarantee.before_commit for node in self.plan.topology.of_type(Deliver))
         self._durable_intent = before_commit or not self.broker.commits_together
         outputs = self.broker.get_metadata(metadata_key_of(self.name, "outputs"))

@@ -18,6 +18,7 @@ from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.task_report import Report
 from potok.runtime.batches.task import Busy, Job
 from potok.settings import Settings
+from potok.sinks.spark_access import SparkAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,10 @@ class Executor(Protocol):
     @property
     def parallelism(self) -> int:
         """Return the number of tasks that run at the same time."""
+
+    @property
+    def spark(self) -> SparkAccess | None:
+        """Return access to Spark for sinks that write through it; None if tasks run without Spark."""
 
     def check(self) -> None:
         """Raise if the executor has ended and cannot run more tasks."""

@@ -15,6 +15,7 @@ class InProcessExecutor:
 
     master = "local"
     parallelism = PARALLELISM
+    spark = None
 
     def check(self) -> None:
         """Do nothing: it ends with this process."""

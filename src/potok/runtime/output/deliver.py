@@ -26,6 +26,7 @@ from potok.runtime.webhooks.dispatcher import Dispatcher
 from potok.runtime.webhooks.writer import WebhookWriter
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.sink_spec import Batch, Opening, PartWriter, SinkWriter, Types
+from potok.sinks.spark_access import SparkAccess
 from potok.sinks.webhooks.webhooks import WebhookTarget
 from potok.state.entry import Entry
 from potok.topology.execution_plan import Plan
@@ -46,7 +47,7 @@ class Deliveries:
     _dispatcher: Dispatcher | None = None
 
     @classmethod
-    def opened(cls, plan: Plan, broker: Broker, entry: Entry) -> Deliveries:
+    def opened(cls, plan: Plan, broker: Broker, entry: Entry, spark: SparkAccess | None) -> Deliveries:
         """Open all sinks, so that one that is unreachable or misconfigured is found before there are records."""
         made = cls(broker, plan.topology.dead_letter_topic)
         webhooks: dict[str, WebhookTarget] = {}
@@ -58,7 +59,8 @@ class Deliveries:
                     continue
                 step = plan.inferred[node]
                 types = Types(step.key, step.value)
-                opening = Opening(plan.topology.name, node.name, node.guarantee, types, entry.epoch, entry.batch)
+                query, guarantee = plan.topology.name, node.guarantee
+                opening = Opening(query, node.name, guarantee, types, entry.epoch, entry.batch, spark)
                 made._sinks.append((node, node.target.open(opening)))
             if webhooks:
                 made._dispatcher = Dispatcher(broker, plan.topology.name, entry.epoch, webhooks)

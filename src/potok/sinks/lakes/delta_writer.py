@@ -16,10 +16,10 @@ from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.lakes.delta_constraints import violations
 from potok.sinks.lakes.delta_files import NotFound, remove_files
-from potok.sinks.lakes.fit import TooManyRefused, check_fit, digest_of, fit, without
+from potok.sinks.lakes.fit import TooManyRefused, check_fit, fit, without
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 from potok.sinks.table_columns import THERE
-from potok.sinks.typed_rows import last_of_keys, rows_as_table
+from potok.sinks.typed_rows import digest_of, last_of_keys, rows_as_table
 
 if TYPE_CHECKING:
     from potok.sinks.lakes.delta import DeltaTarget

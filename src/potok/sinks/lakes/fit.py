@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -96,15 +94,6 @@ def refused_rows(column: pa.ChunkedArray | pa.Table, work: Callable[[Any], objec
     if len(column):
         search(0, len(column))
     return failures
-
-
-def digest_of(rows: pa.Table) -> bytes:
-    """Return a digest of the content: the same for the same rows, whatever lies in memory under their nulls."""
-    import pyarrow.parquet as pq  # slow to import
-
-    out = io.BytesIO()
-    pq.write_table(rows, out, compression="none", use_dictionary=False, write_statistics=False, store_schema=False)
-    return hashlib.blake2b(out.getbuffer(), digest_size=16).digest()
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

@@ -28,11 +28,11 @@ from potok.redact import redact, remember_options, safe_cause
 from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.lakes.fit import TooManyRefused, check_fit, digest_of, fit
+from potok.sinks.lakes.fit import TooManyRefused, check_fit, fit
 from potok.sinks.lakes.iceberg_rows import added_files, over_deleted, where_keys
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 from potok.sinks.table_columns import THERE
-from potok.sinks.typed_rows import last_of_keys, rows_as_table
+from potok.sinks.typed_rows import digest_of, last_of_keys, rows_as_table
 
 if TYPE_CHECKING:
     from potok.sinks.lakes.iceberg import IcebergTarget

@@ -1,0 +1,1 @@
+"""The sink for databases with a JDBC driver."""

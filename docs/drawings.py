@@ -297,6 +297,27 @@ def dynamic_pricing() -> Diagram:
     return d
 
 
+def derived_systems() -> Diagram:
+    d = Diagram("One database is written to; a search index, a cache and a lake follow it", 200)
+    d.box(10, 70, 110, 60, "PostgreSQL", "customers", "orders")
+    d.box(165, 15, 130, 50, "customers", "table, from changes", kind="over")
+    d.box(165, 135, 130, 50, "orders", "table, from changes", kind="over")
+    d.box(340, 75, 130, 50, "sales", "join, key: order")
+    d.box(340, 145, 130, 45, "by_city", "sum of the amounts")
+    d.box(545, 10, 160, 50, "Delta table", "a row for each order", kind="over")
+    d.box(545, 75, 160, 50, "OpenSearch", "a document for each", kind="over")
+    d.box(545, 140, 160, 50, "Redis", "a key for each city", kind="over")
+    d.arrow(120, 90, 163, 45)
+    d.arrow(120, 110, 163, 155)
+    d.arrow(295, 45, 338, 90)
+    d.arrow(295, 155, 338, 110)
+    d.arrow(470, 90, 543, 40)
+    d.arrow(470, 100, 543, 100)
+    d.arrow(405, 125, 405, 143)
+    d.arrow(470, 167, 543, 167)
+    return d
+
+
 def _five(d: Drawing, row: float, late_at: int) -> None:
     d.label(row + 0.3, "records")
     for index, second in enumerate((1, 4, 12, 9, 31)):
@@ -314,6 +335,7 @@ PICTURES = {
     "rooms": rooms,
     "../examples/anti_fraud/topology": anti_fraud,
     "../examples/dynamic_pricing/topology": dynamic_pricing,
+    "../examples/derived_systems/topology": derived_systems,
 }
 
 if __name__ == "__main__":

@@ -6,13 +6,13 @@ cd "$(dirname "$0")/.."
 
 version=${1:?"which version of PySpark? for example: scripts/spark.sh 4.2.1"}
 shift
-directory=.venv-spark-$version
+directory=.venv/spark-$version
 python=$directory/bin/python
 
 unset PYTHONDONTWRITEBYTECODE
 if ! "$python" -c "import potok, pyspark; assert pyspark.__version__ == '$version'" >/dev/null 2>&1; then
   printf '%s\n' "potok: installing PySpark $version and everything else into $directory, about 1.4 GB"
-  rm -rf "$directory"
+  rm -rf "$directory" && mkdir -p .venv
   "${PYTHON:-.venv/bin/python}" -m venv "$directory"
   # Dependency groups need pip 25.1.
   "$python" -m pip install --quiet --upgrade 'pip>=25.1'

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from potok.dsl.sinks.delivering import RowDelivering, given_up
 from potok.dsl.graph_builder import calling_location
+from potok.dsl.sinks.delivering import RowDelivering, given_up
 from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.expressions.function import Function, WrongArity

@@ -92,6 +92,7 @@ def play(
     server = listening(database, port)
     server.figures.add(topology.name, QueryFeed(broker, topology.name, topology=topology, panels=PANELS))
     with database, server:
+        server.figures.watch()
         page = f"{server.url}/console/#/queries/{topology.name}"
         say(f"Potok demo: {page}   (Ctrl-C ends it)")
         if open_browser:

@@ -80,6 +80,10 @@ class Figures:
         """Show a query by a feed of the program, which has panels, or a topology before the first start."""
         self._own[query] = feed
 
+    def watch(self) -> None:
+        """Begin to sample before anybody looks, so that the first page has a history."""
+        self._look()
+
     def names(self) -> list[str]:
         """Return the queries of the log and of the catalog, without those of push queries."""
         found = {*self._own, *known_queries(self._database.broker)}

@@ -14,6 +14,7 @@ export async function openState(root, query, signal) {
   const shards = el("div", { class: "shards" });
   const offsets = new Grid({ label: "Offsets", columns: OFFSETS, height: "420px", tone: (row) => (row.lag > 10_000 ? "warn" : "") });
   const watermarks = new Grid({ label: "Watermarks", columns: WATERMARKS, height: "320px" });
+  const watermarkCard = el("section", { class: "card flush" }, el("div", { class: "card-head" }, el("h2", { text: "Watermarks" })), watermarks.element);
   const body = el("div", {}, loading());
   root.append(body);
 
@@ -23,7 +24,7 @@ export async function openState(root, query, signal) {
       if (body.firstChild?.className !== "columns") body.replaceChildren(
         el("div", { class: "columns" }, card("Ledger", facts), card("Shards", shards)),
         el("section", { class: "card flush" }, el("div", { class: "card-head" }, el("h2", { text: "Offsets" })), offsets.element),
-        el("section", { class: "card flush" }, el("div", { class: "card-head" }, el("h2", { text: "Watermarks" })), watermarks.element));
+        watermarkCard);
       fill(found);
     } catch (error) {
       if (signal.aborted) return;
@@ -51,6 +52,7 @@ export async function openState(root, query, signal) {
     }));
     offsets.show(found.offsets);
     watermarks.show(found.watermarks);
+    watermarkCard.hidden = !found.watermarks.length;
   }
 
   await refresh();

@@ -18,7 +18,7 @@ import pytest
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from tests.sources.test_appender import values
 
-pytestmark = [pytest.mark.kill, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.kill, pytest.mark.timeout(240)]
 
 REQUESTS = 60
 NOBODY = "http://127.0.0.1:9"
@@ -70,7 +70,10 @@ def send(url: str, number: int) -> bool:
 def test_a_gateway_killed_around_its_appends_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     left = list(range(REQUESTS))
     (tmp_path / "app.log").write_bytes(b"".join(b"%d\n" % number for number in range(500)))
-    points = ("gateway-before-append:7", "gateway-after-append:5", "gateway-before-append:9", "gateway-after-append:1")
+    points = (
+        *("gateway-before-append:7", "gateway-after-append:5", "gateway-after-append:1"),
+        *("log.append.written:3", "log.append.committed:2", "gateway-after-position:3"),
+    )
     for failpoint in (*points, ""):
         with gateway(tmp_path, failpoint) as url:
             while left and send(url, left[0]):

@@ -150,6 +150,17 @@ def test_a_broker_that_restarts_under_load_loses_nothing_and_ids_keep_duplicates
     assert Counter(values(EmbeddedBroker(tmp_path))) == Counter(numbered(0, total))
 
 
+def test_messages_without_the_parts_that_options_name_land_without_them(
+    tmp_path: Path, mqtt_url: str, topic: str
+) -> None:
+    bodies = [b"\xff\xfe", b"", b"{", b'{"id":["a"]}', b"x" * 1_000_000, b"[" * 100_000]
+    with subscribed(EmbeddedBroker(tmp_path), mqtt_url, topic, key="body:user", id="body:id") as gateway:
+        publish(mqtt_url, f"{topic}/a", bodies)
+        until(lambda: gateway.counts("m").landed == len(bodies))
+        assert gateway.counts("m").lost == {}
+    assert values(EmbeddedBroker(tmp_path)) == bodies
+
+
 def test_a_broker_that_is_not_there_or_refuses_is_reported(tmp_path: Path) -> None:
     with mqtt_server("allow_anonymous false") as server:
         refusing = Mqtt(name="m", topic="t", url=server.url, subscribe=("a",), client_id="c")

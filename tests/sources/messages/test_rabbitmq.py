@@ -152,6 +152,35 @@ def test_under_a_flood_everything_has_landed_or_is_counted(
     until(lambda: waiting_in(rabbitmq_url, f"{queue}-dead") == gone)
 
 
+def test_messages_without_the_parts_that_options_name_land_without_them(
+    tmp_path: Path, rabbitmq_url: str, queue: str
+) -> None:
+    bodies = [b"\xff\xfe", b"", b"{", b'{"user":{"name":["ann"]}}', b'"text"', b"x" * 1_000_000, b"[" * 100_000]
+    nested = {
+        "deep": {"a": [1, {"b": bytearray(b"\xff")}]},
+        "raw": bytearray(b"\xff"),
+        "none": None,
+        "long": "y" * 100_000,
+    }
+    publish(rabbitmq_url, queue, [("same", b"1"), ("same", b"1")])
+    publish(rabbitmq_url, queue, [("", body) for body in bodies], headers=nested)
+    options: dict[str, Any] = {"key": "body:user.name", "id": "header:request", "dead_letters": "dead"}
+    with consuming(EmbeddedBroker(tmp_path), rabbitmq_url, queue, **options) as gateway:
+        until(lambda: gateway.counts("q").landed == len(bodies) + 2)
+        counts = gateway.counts("q")
+        assert (counts.duplicates, counts.lost) == (0, {}), "without an id there are no duplicates"
+        [batch] = gateway.broker.read("t", 0, 2, 3)
+    headers = {each["name"]: each["value"] for each in batch["headers"].to_pylist()[0]}
+    assert headers == {
+        "deep": '{"a":[1,{"b":"\ufffd"}]}'.encode(),
+        "raw": b"\xff",
+        "none": None,
+        "long": b"y" * 100_000,
+    }
+    assert values(EmbeddedBroker(tmp_path)) == [b"1", b"1", *bodies]
+    assert waiting_in(rabbitmq_url, queue) == 0
+
+
 def test_a_queue_that_does_not_exist_is_reported_and_consumed_once_it_does(
     tmp_path: Path, rabbitmq_url: str, queue: str
 ) -> None:

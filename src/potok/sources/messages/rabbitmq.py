@@ -236,6 +236,13 @@ class RabbitMqListener(Listener):
 
 
 def _bytes(value: object) -> bytes | None:
+    """Return the value of a header: bytes and text as they are, anything else as JSON."""
     if value is None or isinstance(value, bytes):
         return value
-    return value.encode() if isinstance(value, str) else orjson.dumps(value, default=str)
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value.encode() if isinstance(value, str) else orjson.dumps(value, default=_text)
+
+
+def _text(value: object) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes | bytearray) else str(value)

@@ -24,6 +24,7 @@ EXTRAS = {
     "nng": ("pynng",),
     "dataframes": ("pandas", "polars"),
     "delta": ("deltalake",),
+    "tracing": ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
     "iceberg": ("pyiceberg", "sqlalchemy"),
 }
 """The modules by which each extra is known; pyproject.toml lists the packages."""

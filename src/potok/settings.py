@@ -100,6 +100,13 @@ class Settings:
     """What Potok and Spark log on the terminal, in the driver and in the workers: DEBUG, INFO, WARN, ERROR or OFF.
     Empty: warnings of Potok, errors of Spark."""
 
+    log_format: str = ""
+    """How logs are written: `json` for one object per line on stderr, with query, batch, epoch and step; empty for
+    text."""
+
+    tracing: str = ""
+    """Export traces of batches over OTLP/HTTP to this address, such as `http://localhost:4318`; empty for none."""
+
     personal_keys: str = ""
     """Location of the keys of personal data: a directory apart from the log and from backups. Required by programs
     with personal fields."""
@@ -199,6 +206,7 @@ _OTHER_VARIABLES = (
 _CHOICES = {
     "on_lost": ("stop", "jump", "archive"),
     "reader": ("client", "connector"),
+    "log_format": ("", "text", "json"),
     "log_level": ("", "DEBUG", "INFO", "WARN", "WARNING", "ERROR", "OFF"),
 }
 

@@ -43,6 +43,23 @@ def test_a_mistake_is_one_error_with_a_hint(tmp_path: Path) -> None:
     assert "Traceback" not in found.stderr
 
 
+def test_its_metrics_and_health_are_served_where_the_option_says(tmp_path: Path) -> None:
+    command = [*COMMAND, write(tmp_path, LISTENER), "--metrics", "0", "--log-format", "json"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as it:
+        assert it.stderr is not None
+        metrics = json.loads(it.stderr.readline())["message"].removeprefix("metrics: ")
+        address = json.loads(it.stderr.readline())["message"].partition(" on ")[2].partition(",")[0]
+        assert httpx.post(f"http://{address}/", json=1).status_code == 202
+        lines = httpx.get(metrics).text.splitlines()
+        ready = httpx.get(metrics.replace("/metrics", "/readyz"))
+        it.send_signal(signal.SIGTERM)
+        rest = [json.loads(line) for line in it.stderr.read().splitlines()]
+        assert it.wait(30) == 0
+    assert 'potok_gateway_landed_total{listener="w"} 1' in lines
+    assert (ready.status_code, ready.json()["ok"]) == (200, True)
+    assert rest[0]["message"] == "stopping: appending buffered records"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_receives_until_a_signal_and_reports_its_counts(tmp_path: Path, number: signal.Signals) -> None:
     command = [*COMMAND, write(tmp_path, LISTENER), "--json"]

@@ -65,8 +65,8 @@ def test_the_setting_reaches_the_tasks_unless_the_worker_chose_a_level(monkeypat
 
 DRIVER = """
 import logging, sys
-from potok.spark.worker_logs import set_log_level
-set_log_level(sys.argv[1])
+from potok.spark.worker_logs import set_up_logs
+set_up_logs(sys.argv[1])
 logging.getLogger("potok.runtime").info("a batch")
 logging.getLogger("potok.runtime").warning("a late record")
 logging.getLogger("shop").info("an order")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from potok.cli.options import Broker, Json, Metrics, command_app, opened_log
+from potok.cli.options import Broker, Json, LogFormat, Metrics, command_app, opened_log
 from potok.cli.output import console, counted, note, print_json
 from potok.cli.queries.running import Interruption
 from potok.errors import SetupError
@@ -50,6 +50,7 @@ def cdc(
         bool, typer.Option("--until-snapshot", help="Stop when all snapshots are complete.")
     ] = False,
     metrics: Metrics = None,
+    log_format: LogFormat = None,  # noqa: ARG001 - its callback keeps it
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:

@@ -9,15 +9,17 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from potok.cli.finding import Finding
 from potok.cli.missing_package import HINT
 from potok.cli.options import Broker, Json, command_app, settings_of
 from potok.cli.output import console, print_json, show_bytes
+from potok.cli.server_checks import check_own_clock, check_permissions, check_servers
 from potok.errors import PotokError, writable
 from potok.extras import has_extra
 from potok.machine import usable_path
@@ -39,16 +41,6 @@ OF_EXTRAS = {
 }
 GIGABYTE = 1 << 30
 _COLOURS = {"ok": "green", "warn": "yellow", "fail": "red"}
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One line of the report; `status` is ok, warn or fail."""
-
-    what: str
-    status: str
-    detail: str
-    hint: str = ""
 
 
 @app.command()
@@ -91,6 +83,9 @@ def examine(settings: Settings, *, deep: bool = False, verify: bool = False) -> 
         yield Finding("data", "fail", error.message, error.hint)
     if directory is not None:
         yield from check_directory(directory)
+        yield from check_permissions(directory)
+        yield check_own_clock(directory)
+    yield from check_servers(settings)
     if verify:
         yield from check_data(directory)
     if deep:

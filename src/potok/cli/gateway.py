@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from potok.cli.options import Broker, Json, Metrics, command_app, opened_log
+from potok.cli.options import Broker, Json, LogFormat, Metrics, command_app, opened_log, settings_of
 from potok.cli.output import console, counted, note, print_json
 from potok.cli.queries.running import Interruption
 from potok.server.operations.serve_metrics import served_metrics
@@ -29,6 +30,7 @@ def gateway(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A TOML file with listeners.")],
     check: Annotated[bool, typer.Option("--check", help="Check the file without starting.")] = False,
     metrics: Metrics = None,
+    log_format: LogFormat = None,  # noqa: ARG001 - its callback keeps it
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -47,8 +49,9 @@ def gateway(
         note(f"{file}: {counted(len(found.listeners), 'listener')}, no errors found")
         return
     url = broker or found.broker
-    with Interruption() as interruption, opened_log(context, url, create=True) as log:
-        running, monitor = Gateway(log, found.listeners), Monitor()
+    with Interruption(bounded=False) as interruption, opened_log(context, url, create=True) as log:
+        timeout_s = settings_of(context).stop_timeout_ms / 1000 or threading.TIMEOUT_MAX
+        running, monitor = Gateway(log, found.listeners, stop_timeout_s=timeout_s), Monitor()
         monitor_listeners(monitor, running.status)
         with served_metrics(monitor, metrics, note), running:
             _announce(running, as_json=as_json)

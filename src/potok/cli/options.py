@@ -46,11 +46,30 @@ def command_app(**attributes: Any) -> typer.Typer:
     return typer.Typer(add_completion=False, rich_markup_mode=None, **attributes)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Globals:
-    """Options given before the name of the command."""
+    """Options given before the name of the command, or shared by many."""
 
     broker: str | None = None
+    log_format: str | None = None
+
+
+def _choose_log_format(context: typer.Context, value: str | None) -> str | None:
+    if value is not None:
+        context.ensure_object(Globals).log_format = value
+    return value
+
+
+LogFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--log-format",
+        metavar="FORMAT",
+        callback=_choose_log_format,
+        expose_value=True,
+        help="How logs are written to stderr: text, or json with query, batch and step (POTOK_LOG_FORMAT).",
+    ),
+]
 
 
 def broker_given(context: typer.Context, broker: str | None) -> str | None:
@@ -60,10 +79,11 @@ def broker_given(context: typer.Context, broker: str | None) -> str | None:
 
 def settings_of(context: typer.Context, broker: str | None = None, **given: Any) -> Settings:
     """Return the settings of a command; `broker` and `others` are its own options."""
-    from potok.spark.worker_logs import set_log_level
+    from potok.spark.worker_logs import set_up_logs
 
-    settings = Settings.load(broker=broker_given(context, broker), **given)
-    set_log_level(settings.log_level)
+    log_format = (context.find_object(Globals) or Globals()).log_format
+    settings = Settings.load(broker=broker_given(context, broker), log_format=log_format, **given)
+    set_up_logs(settings.log_level, settings.log_format)
     return settings
 
 

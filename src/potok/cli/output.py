@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from potok.errors import PotokError
+from potok.monitoring.logs import COMMANDS, writes_json
 from potok.sql.errors import SourceLocation, SqlError
 
 
@@ -24,6 +25,9 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def print_error(error: PotokError) -> None:
+    if writes_json():
+        COMMANDS.error(error.message, extra={"hint": error.hint} if error.hint else {})
+        return
     lines = [f"[bold red]error:[/] {escape(error.message)}"]
     if isinstance(error, SqlError) and error.location is not None:
         lines += _marked(error, error.location)
@@ -48,11 +52,17 @@ def _marked(error: SqlError, location: SourceLocation) -> list[str]:
 
 def note(text: str) -> None:
     """Print a message to stderr."""
+    if writes_json():
+        COMMANDS.info(text)
+        return
     console(stderr=True).print(text, markup=False)
 
 
 def warn(text: str) -> None:
     """Print a warning to stderr."""
+    if writes_json():
+        COMMANDS.warning(text)
+        return
     console(stderr=True).print(f"[bold yellow]warning:[/] {escape(text)}")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from potok.cli.catalog_captures import CatalogCaptures
-from potok.cli.options import Broker, Functions, Json, command_app, opened_log, settings_of
+from potok.cli.options import Broker, Functions, Json, LogFormat, command_app, opened_log, settings_of
 from potok.cli.output import counted, note, print_json
 from potok.cli.queries.running import Interruption
 from potok.cli.queries.serving import served_tables
@@ -59,6 +59,7 @@ def serve(
     ] = None,
     state: Annotated[str | None, typer.Option(metavar="URL", help="State URL of new queries (POTOK_STATE).")] = None,
     functions: Functions = None,
+    log_format: LogFormat = None,  # noqa: ARG001 - its callback keeps it
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:

@@ -109,7 +109,11 @@ def spark_conf(settings: Settings) -> dict[str, str]:
     conf |= authentication(settings.master, settings.spark)
     conf |= settings.spark
     given = settings.spark.get("spark.driver.extraJavaOptions", "")
-    options = [*_logging_options(settings.log_level or "ERROR"), *_lean_options(settings.master, given), given]
+    options = [
+        *_logging_options(settings.log_level or "ERROR", settings.log_format),
+        *_lean_options(settings.master, given),
+        given,
+    ]
     conf["spark.driver.extraJavaOptions"] = " ".join(options).strip()
     return conf
 
@@ -136,10 +140,11 @@ def _lean_options(master: str, given: str) -> list[str]:
     return ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xms64m"]
 
 
-def _logging_options(level: str) -> list[str]:
-    """Configure what Spark prints by a file next to this one; at a lower level, failed tasks are logged too."""
-    file = Path(__file__).with_name("log4j2.properties").as_uri()
-    options = [f"-Dlog4j2.configurationFile={file}", f"-Dpotok.log.level={level}"]
+def _logging_options(level: str, log_format: str) -> list[str]:
+    """Configure what Spark prints by files next to this one; at a lower level, failed tasks are logged too."""
+    names = ["log4j2.properties", *(["log4j2-json.properties"] if log_format == "json" else [])]
+    files = ",".join(Path(__file__).with_name(name).as_uri() for name in names)
+    options = [f"-Dlog4j2.configurationFile={files}", f"-Dpotok.log.level={level}"]
     return options if level.upper() in _QUIET_LEVELS else [*options, f"-Dpotok.failure.level={level}"]
 
 

@@ -19,7 +19,7 @@ from potok.spark.connector import ROW_TYPE, Connector, connector_of, read_rows
 from potok.spark.driver_spark import DriverSpark
 from potok.spark.lost_jvm import JvmGone, jvm_is_gone
 from potok.spark.session import spark_context
-from potok.spark.worker_logs import set_log_level
+from potok.spark.worker_logs import set_up_logs
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -100,7 +100,7 @@ class SparkExecutor:
 
 def start_spark(settings: Settings) -> SparkExecutor:
     """Start an executor on the context of this process."""
-    set_log_level(settings.log_level)
+    set_up_logs(settings.log_level, settings.log_format)
     return SparkExecutor(spark_context(settings))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 
+from potok.monitoring.logs import write_json_logs, writes_json
+
 LEVELS = {
     "debug": logging.DEBUG,
     "info": logging.INFO,
@@ -19,7 +21,7 @@ TALKATIVE = ("py4j", "uvicorn", "asyncio")
 """Loggers of libraries that log each call, at levels at which users want to see their own program."""
 
 VARIABLE = "POTOK_WORKER_LOG"
-"""The environment variable with the level for the processes of Spark's tasks."""
+"""The environment variable with the level for the processes of Spark's tasks, and `json` if that is the format."""
 
 FORMAT, TIME_FORMAT = "[%(asctime)s] %(levelname)s: %(message)s", "%Y-%m-%d %H:%M:%S"
 
@@ -39,19 +41,26 @@ def write_logs(level: str) -> None:
 
 def write_task_logs() -> None:
     """Write logs in a process of Spark's tasks, if the driver asked for it."""
-    level = os.environ.get(VARIABLE, "")
-    if level in LEVELS:
+    level, _, log_format = os.environ.get(VARIABLE, "").partition(" ")
+    if log_format == "json":
+        write_json_logs(LEVELS.get(level, logging.WARNING))
+    elif level in LEVELS:
         write_logs(level)
 
 
 def task_log_options(log_level: str) -> dict[str, str]:
     """Return the options that pass the level to Spark's tasks: that of the worker, or else the setting `log_level`."""
     level = _chosen or log_level.lower()
+    if writes_json():
+        level = f"{level or 'warning'} json"
     return {f"spark.executorEnv.{VARIABLE}": level} if level else {}
 
 
-def set_log_level(log_level: str) -> None:
-    """Apply the setting `log_level` to Potok's own loggers in this process. Handlers of the program are kept."""
+def set_up_logs(log_level: str, log_format: str = "") -> None:
+    """Apply the settings `log_level` and `log_format` to this process. Handlers of the program are kept, unless the
+    format is JSON."""
+    if log_format == "json":
+        write_json_logs(LEVELS[_chosen or log_level.lower() or "warning"])
     if not log_level:
         return
     own = logging.getLogger("potok")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.log.waiting import until
 
 from cli.shop import fill, write_program
 from potok.log.clients.producer import Producer
@@ -79,6 +80,20 @@ def test_a_query_of_another_process_is_served_without_spark(tmp_path: Path) -> N
     fill(tmp_path / "data", write_program(tmp_path / "program"))
     with served(tmp_path, "serve", "--query", "shop", "--port", "0") as (process, url):
         assert httpx.get(f"{url}/tables/order_counts/anna").json() == {"KEY": "anna", "VALUE": 3}
+        assert stopped(process) == 0
+
+
+@pytest.mark.spark
+def test_metrics_of_a_program_are_served_next_to_its_tables_and_on_a_port_of_their_own(tmp_path: Path) -> None:
+    program = write_program(tmp_path / "program")
+    fill(tmp_path / "data", program)
+    with served(tmp_path, "run", program, "--metrics", "0", "--serve", "0") as (process, url):
+        until(lambda: httpx.get(f"{url}/readyz").status_code == 200, 60)
+        lines = httpx.get(f"{url}/metrics").text.splitlines()
+        assert 'potok_query_state{query="shop",state="running"} 1' in lines
+        assert any(line.startswith('potok_batch_duration_seconds_count{query="shop"') for line in lines)
+        assert any(line.startswith('potok_pull_query_seconds_count{kind="key"}') for line in lines)
+        assert httpx.get(f"{url}/livez").json()["ok"] is True
         assert stopped(process) == 0
 
 

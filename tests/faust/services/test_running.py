@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import potok.faust as faust
@@ -39,6 +40,24 @@ def test_an_app_with_timers_and_pages_alone_runs_until_it_is_stopped(tmp_path: P
     app.main(["worker", "--web-port", "0"])
     assert reported[0] == (False, True)
     assert reported[-1] is True
+
+
+def test_a_worker_serves_its_metrics_and_health(tmp_path: Path) -> None:
+    app = faust.App("timers", broker=f"file:{tmp_path}")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    found: list[str] = []
+
+    @app.timer(0.001)
+    async def tick() -> None:
+        if not found and callable(signal.getsignal(signal.SIGTERM)):
+            found.extend(httpx.get(f"http://127.0.0.1:{port}{path}").text for path in ("/metrics", "/livez"))
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    app.main(["worker", "--metrics", str(port), "--without-web"])
+    assert "potok_build_info" in found[0]
+    assert '"ok":true' in found[1]
 
 
 def test_until_the_end_of_nothing_a_worker_ends_at_once(tmp_path: Path) -> None:

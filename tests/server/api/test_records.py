@@ -38,6 +38,18 @@ def test_one_record_is_appended(client: httpx.Client, shop: Play) -> None:
     assert record["headers"] == [{"name": "trace", "value": b"x"}]
 
 
+def test_the_trace_of_a_request_becomes_that_of_its_records_unless_they_have_one(
+    client: httpx.Client, shop: Play
+) -> None:
+    trace, own = (f"00-{number:032x}-00f067aa0ba902b7-01" for number in (1, 2))
+    body = [{"key": "k", "value": 1}, {"key": "k", "value": 2, "headers": {"traceparent": own}}]
+    for header in (trace, "nonsense"):
+        client.post("/topics/orders/records", json=body, headers={"traceparent": header}).raise_for_status()
+    found = [record["headers"] for record in records(shop.broker)]
+    named = [{"name": "traceparent", "value": trace.encode()}], [{"name": "traceparent", "value": own.encode()}]
+    assert found == [*named, None, named[1]]
+
+
 def test_many_are_appended_in_their_order(client: httpx.Client, shop: Play) -> None:
     for body in ([{"key": "k", "value": str(n)} for n in range(5)], {"records": [{"key": "k", "value": "5"}]}):
         assert send(client, body).status_code == 201

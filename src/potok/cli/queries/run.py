@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.log.timestamps import parse_instant
-from potok.cli.options import Broker, Json, Metrics, broker_given, command_app, opened_log, settings_of
+from potok.cli.options import Broker, Json, LogFormat, Metrics, broker_given, command_app, opened_log, settings_of
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_program
 from potok.cli.queries.running import display_of, run_with_display
@@ -72,6 +72,7 @@ def run(
         Path | None, typer.Option(metavar="FILE", help="Tokens and scopes of --serve: a tokens.toml (POTOK_TOKENS).")
     ] = None,
     metrics: Metrics = None,
+    log_format: LogFormat = None,  # noqa: ARG001 - its callback keeps it
     broker: Broker = None,
     as_json: Json = False,
 ) -> None:
@@ -121,6 +122,7 @@ def run(
                 "shards": shards,
                 "state": state,
                 "kafka": services.kafka,
+                "log_format": settings.log_format,
             }
             begin = partial(start, topology, until_end=until_end, start=first, **given)
             run_with_display(

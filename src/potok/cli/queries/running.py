@@ -48,7 +48,9 @@ class Interruption:
     """Handle Ctrl-C and SIGTERM: exit immediately while the program starts; later, the first one stops the query at the
     end of a batch, within the setting `stop_timeout`, and the second one exits immediately."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, bounded: bool = True) -> None:
+        """`bounded` ends the process after `stop_timeout`; without it, the command bounds its own end."""
+        self._bounded = bounded
         self.asked = threading.Event()
         self.signal = ""
         """The name of the first signal."""
@@ -61,7 +63,9 @@ class Interruption:
         return self
 
     def wait_for_the_batch(self) -> None:
-        self._waits, self.deadline = True, StopDeadline(Settings.load().stop_timeout_ms)
+        self._waits = True
+        if self._bounded:
+            self.deadline = StopDeadline(Settings.load().stop_timeout_ms)
         for number in self._before:
             signal.signal(number, self._handle)  # Spark replaced the handler while it started
 

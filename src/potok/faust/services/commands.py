@@ -16,7 +16,8 @@ from potok.faust.records.record import Record
 from potok.faust.services.running import started
 from potok.faust.services.send_command import add_options, send
 from potok.faust.services.services import Services
-from potok.spark.worker_logs import LEVELS, write_logs
+from potok.monitoring.logs import COMMANDS, writes_json
+from potok.spark.worker_logs import LEVELS, set_up_logs, write_logs
 from potok.topology.describe import describe
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def parser_of(app: App) -> argparse.ArgumentParser:
     worker = command("worker", _worker, "Run the agents until Ctrl-C or SIGTERM.")
     worker.add_argument("-l", "--loglevel", default="warn", choices=LEVELS, type=str.lower)
     worker.add_argument("--until-end", action="store_true", help="stop when all existing records have been processed")
+    worker.add_argument("--log-format", choices=("text", "json"), help="how logs are written to stderr")
     worker.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="where /metrics, /livez and /readyz are served; 0 for any free port"
     )
@@ -117,6 +119,7 @@ def _worker(app: App, parsed: argparse.Namespace) -> None:
     from potok.spark.run import wait_for
 
     write_logs(parsed.loglevel)
+    set_up_logs("", parsed.log_format or app.settings().log_format)
     waits = "; Spark takes some seconds to start" if app.agents or app.steps() else ""
     _say(f'app "{app.id}" starts on {app.settings().broker}{waits}')
     watched = ProgramMonitor(Monitor(), app.log(), app.settings(), app.id)
@@ -132,6 +135,9 @@ def _worker(app: App, parsed: argparse.Namespace) -> None:
 
 def _say(text: str) -> None:
     """Print a message, whatever the log level."""
+    if writes_json():
+        COMMANDS.info(text)
+        return
     print(text, file=sys.stderr, flush=True)
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from potok.expressions.failures import FailureLog
 from potok.operators.core.chunk import Chunk
 from potok.operators.core.dead_letters import DeadLetters, Reason
+from potok.operators.core.step_times import StepTimes
 
 
 def all_but(rows: Mapping[int, object], count: int) -> npt.NDArray[np.bool_]:
@@ -39,6 +40,8 @@ class Task:
     records_out: Counter[str] = field(default_factory=Counter)
     jumps: Counter[str] = field(default_factory=Counter)
     processing_time_ms: int = 0
+    times: StepTimes | None = None
+    """Measures the steps, if the batch is traced or logs name steps."""
 
 
 class Operator:
@@ -59,7 +62,11 @@ class Operator:
         if len(chunk):
             if self.counted:
                 self.task.records_in[self.name] += len(chunk)
-            self.process(chunk)
+            if self.task.times is None:
+                self.process(chunk)
+            else:
+                with self.task.times.of(self.step):
+                    self.process(chunk)
 
     def connect(self, receiver: Receiver, output: int | None = None) -> None:
         """Push results on to a receiver. An operator with several outputs takes the number of the output."""

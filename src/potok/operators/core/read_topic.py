@@ -78,6 +78,8 @@ class SourceReader(Operator):
     def take(self, batch: pa.RecordBatch, input_partition: int, start_ms: int) -> None:
         """Process the next records of a partition, whose stream time before the batch was `start_ms`."""
         self.bytes.add(batch)
+        if self.task.times is not None:
+            self.task.times.sample(batch.column("headers"))
         chunk, self.stream_times[input_partition] = self._chunk(
             batch, input_partition, self.stream_times.get(input_partition, start_ms)
         )

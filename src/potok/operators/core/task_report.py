@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from potok.expressions.failures import Failure, first_of_each
 from potok.log.broker import Staged
 from potok.operators.core.dead_letters import ReasonCounts, add_reason_counts
+from potok.operators.core.step_times import MOST_TRACES, StepTime, merge
 from potok.operators.sinks.staged_output import Outgoing
 from potok.sinks.guarantee import Guarantee
 
@@ -39,6 +40,9 @@ class Report:
     order_keys: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The order key of the first record of staged output, by its id, until it is arranged."""
     bytes_in: int = 0
+    times: dict[str, StepTime] = field(default_factory=dict)
+    traces: list[str] = field(default_factory=list)
+    """The traces of some of the records that were read, if the batch is traced."""
 
     def stage(self, guarantee: Guarantee, staged: Sequence[Staged], order_key: tuple[int, ...] = ()) -> None:
         """Keep output for the commit, or for before or after it."""
@@ -81,3 +85,5 @@ class Report:
         self.state_bytes |= other.state_bytes
         self.written += other.written
         self.bytes_in += other.bytes_in
+        merge(self.times, other.times)
+        self.traces = [*self.traces, *other.traces][:MOST_TRACES]

@@ -8,11 +8,13 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 
 from potok.errors import PotokError
 from potok.log.broker import Broker, MetadataAfter
 from potok.log.failpoint import failpoint
+from potok.monitoring.logs import log_context
 from potok.operators.aggregates.pre_aggregate import AggregateOverflow
 from potok.operators.core.batch_spec import BatchSpec, BatchTooLarge
 from potok.operators.core.dead_letters import ReasonCounts
@@ -21,6 +23,7 @@ from potok.records.position import Position
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor, Outcome
 from potok.runtime.batches.failure_cause import JVM_GONE, cause_of
+from potok.runtime.monitoring.tracing import BatchTrace, BatchTracer
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.runtime.queries.progress import Totals
 from potok.state.entry import Entry, metadata_key_of
@@ -52,9 +55,20 @@ class Attempt:
     metadata_keys: dict[str, bytes | None] = field(default_factory=dict)
     deliver_s: float = 0.0
 
+    trace: BatchTrace | None = None
+
     @classmethod
-    def start(cls, runner: BatchRunner, end: Offsets) -> Attempt:
-        return cls(runner, end, runner.spec(end), copy.deepcopy(runner.metrics.totals))
+    def start(cls, runner: BatchRunner, end: Offsets, tracer: BatchTracer | None) -> Attempt:
+        spec, counted = runner.spec(end), copy.deepcopy(runner.metrics.totals)
+        trace = None if tracer is None else tracer.begin(runner.name, spec.fence.attempt)
+        if trace is not None:
+            spec = replace(spec, trace_id=trace.trace_id)
+        return cls(runner, end, spec, counted, trace=trace)
+
+    def logged(self) -> AbstractContextManager[None]:
+        """Add the query and the batch to what is logged."""
+        attempt = self.spec.fence.attempt
+        return log_context(query=self.name, batch=attempt.batch, epoch=attempt.epoch, trace_id=self.spec.trace_id)
 
     @property
     def name(self) -> str:
@@ -62,11 +76,18 @@ class Attempt:
 
     def undo(self, error: BaseException) -> BaseException:
         """Prepare to run again; return the cause of the failure, which may be a takeover by another process."""
+        self.fail_trace(error)
         try:
             self.runner.undo(self.counted, error)
         except QueryTakenOver as taken:
             return taken
         return error
+
+    def fail_trace(self, error: BaseException) -> None:
+        """End the trace of an attempt that is void."""
+        trace, self.trace = self.trace, None
+        if trace is not None:
+            trace.fail(error)
 
     @property
     def report(self) -> Report:
@@ -86,6 +107,7 @@ class JointBatch:
 
     executor: Executor
     broker: Broker
+    tracer: BatchTracer | None = None
     committed: dict[str, Committed] = field(default_factory=dict)
     reports: dict[str, Report] = field(default_factory=dict)
     failed: dict[str, BaseException] = field(default_factory=dict)
@@ -112,7 +134,7 @@ class JointBatch:
                 return None
             runner.check()
             runner.begin(ahead)
-            return Attempt.start(runner, ahead)
+            return Attempt.start(runner, ahead, self.tracer)
         except PotokError as error:
             self.failed[runner.name] = _cause(runner, error)
             return None
@@ -137,11 +159,12 @@ class JointBatch:
     def _other_attempt(self, attempt: Attempt, error: PotokError) -> Attempt | None:
         """Create the next attempt after an error that calls for one."""
         try:
+            attempt.fail_trace(error)
             if isinstance(error, BatchTooLarge):
                 attempt.runner.shrink(error, attempt.spec)
                 return None
             if isinstance(error, AggregateOverflow) and attempt.runner.retry_one_by_one(error, attempt.spec):
-                return Attempt.start(attempt.runner, attempt.end)
+                return Attempt.start(attempt.runner, attempt.end, self.tracer)
         except PotokError as failure:
             error = failure
         self._fail(attempt, error)
@@ -177,9 +200,10 @@ class JointBatch:
         """Deliver output that precedes the commit and build the ledger's next entry; return whether it succeeded."""
         runner, began = attempt.runner, time.monotonic()
         try:
-            runner.deliver(attempt.spec, attempt.report)
-            attempt.deliver_s = time.monotonic() - began
-            entry = runner.next_entry(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
+            with attempt.logged():
+                runner.deliver(attempt.spec, attempt.report)
+                attempt.deliver_s = time.monotonic() - began
+                entry = runner.next_entry(attempt.end, attempt.spec, attempt.report, self._duration_ms(attempt))
             attempt.entry, attempt.metadata_keys = entry
         except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it
             self._fail(attempt, error)
@@ -249,9 +273,12 @@ class JointBatch:
             "total": now - self._began,
         }
         attempt.runner.metrics.committed = attempt.metadata_keys[metadata_key_of(attempt.name, "progress")] or b""
+        if attempt.trace is not None:
+            attempt.trace.commit(attempt.report, seconds)
         self.committed[attempt.name], self.reports[attempt.name] = attempt.changed(seconds), attempt.report
         try:
-            attempt.runner.finish(attempt.spec, attempt.report)
+            with attempt.logged():
+                attempt.runner.finish(attempt.spec, attempt.report)
         except Exception as error:  # noqa: BLE001 - a sink may be any user function; the query's state reports it
             self.failed[attempt.name] = error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 
 import pyarrow as pa
@@ -9,11 +10,13 @@ import pyarrow as pa
 import potok.operators.registry  # noqa: F401 - registers the operator factories
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
+from potok.monitoring.logs import writes_json
 from potok.operators.core.batch_spec import BatchSpec, Range
 from potok.operators.core.dead_letters import DeadLetters
-from potok.operators.core.operator import Task
+from potok.operators.core.operator import Operator, Task
 from potok.operators.core.operator_factory import OperatorFactory
 from potok.operators.core.read_topic import ReadBytes
+from potok.operators.core.step_times import StepTimes
 from potok.operators.core.task_report import Report
 from potok.operators.core.wiring import Wiring
 from potok.operators.exchange.shuffle_writer import ShuffleBlock, ShuffleWriter
@@ -43,7 +46,8 @@ class Stage:
         self.report = Report()
         self.shuffle_writer = ShuffleWriter(task)
         dead_letters = DeadLetters(spec.input_partitions, partial(originals, broker), spec.processing_time_ms)
-        self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms)
+        times = StepTimes() if spec.trace_id is not None or writes_json() else None
+        self._task = Task(dead_letters, processing_time_ms=spec.processing_time_ms, times=times)
         self._session = None if shard is None else StateSession(spec.state_of(shard), spec.fence)
         self._start_times = {part.input_partition: part.stream_time_ms for task_ in spec.tasks for part in task_}
         operator_factory = OperatorFactory(
@@ -58,13 +62,15 @@ class Stage:
     def read(self, ranges: list[Range]) -> None:
         for part in ranges:
             input_partition = self._spec.input_partitions[part.input_partition]
-            self._readers[input_partition.topic].read(part, input_partition.partition)
+            reader = self._readers[input_partition.topic]
+            with self._measured(reader):
+                reader.read(part, input_partition.partition)
 
     def take(self, input_partition: int, batch: pa.RecordBatch) -> None:
         """Process records that the caller has read, in the order of their partition."""
-        self._readers[self._spec.input_partitions[input_partition].topic].take(
-            batch, input_partition, self._start_times[input_partition]
-        )
+        reader = self._readers[self._spec.input_partitions[input_partition].topic]
+        with self._measured(reader):
+            reader.take(batch, input_partition, self._start_times[input_partition])
 
     def receive(self, shuffle_blocks: list[ShuffleBlock]) -> None:
         for shuffle_block in sorted(
@@ -75,7 +81,8 @@ class Stage:
     def finish(self) -> None:
         """Finish the operators in order, and deliver shuffle blocks for the same level on the way."""
         for operator in self._order:
-            operator.finish()
+            with self._measured(operator):
+                operator.finish()
             local = [
                 shuffle_block
                 for shuffle_block in self.shuffle_writer.shuffle_blocks
@@ -98,6 +105,12 @@ class Stage:
         self.report.reasons, self.report.late = self._task.dead_letters.reasons, self._task.dead_letters.late
         self.report.reason_counts, self.report.jumps = self._task.dead_letters.reason_counts, self._task.jumps
         self.report.failures, self.report.failed = self._task.failures.counts, self._task.failures.first
+        if self._task.times is not None:
+            self.report.times, self.report.traces = self._task.times.steps, self._task.times.traces
+
+    def _measured(self, operator: Operator) -> AbstractContextManager[None]:
+        times = self._task.times
+        return nullcontext() if times is None else times.of(operator.step)
 
     def _stage_dead_letters(self) -> None:
         dead_letters = self._task.dead_letters

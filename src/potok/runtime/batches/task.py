@@ -10,12 +10,14 @@ import pickle
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 
 import pyarrow as pa
 
 from potok.errors import PotokError
+from potok.monitoring.logs import log_context
 from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.task_report import Report
 from potok.operators.exchange.shuffle_writer import ShuffleBlock
@@ -112,7 +114,7 @@ class Job:
     def _read(self, index: int) -> tuple[list[ShuffleBlock], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
-        with collector_paused(), naming_step(None):
+        with collector_paused(), _logged(spec), naming_step(None):
             stage.read(spec.tasks[index] if spec.tasks else [])
             stage.finish()
         stage.report.arrange()
@@ -121,7 +123,7 @@ class Job:
     def _take(self, index: int, split: Split) -> tuple[list[ShuffleBlock], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
-        with collector_paused(), naming_step(None):
+        with collector_paused(), _logged(spec), naming_step(None):
             for input_partition, batch in split(spec):
                 stage.take(input_partition, batch)
             stage.finish()
@@ -137,7 +139,7 @@ class Job:
         sent: list[ShuffleBlock] = []
         total = Report()
         for shard in range(index, plan.shards, spec.shard_tasks):
-            with collector_paused(), naming_step(shard):
+            with collector_paused(), _logged(spec), naming_step(shard):
                 stage = Stage(plan, spec, level, shard, spec.broker, shard)
                 stage.receive(by_shard[shard])
                 stage.finish()
@@ -162,6 +164,11 @@ class Job:
             else:
                 reports.append(data)
         return shuffle_blocks, reports
+
+
+def _logged(spec: BatchSpec) -> AbstractContextManager[None]:
+    attempt = spec.fence.attempt
+    return log_context(query=spec.query, batch=attempt.batch, epoch=attempt.epoch, trace_id=spec.trace_id)
 
 
 def _drain(items: Iterable[object]) -> None:

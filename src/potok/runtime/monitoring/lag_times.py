@@ -74,7 +74,8 @@ class LagTimes:
         self._seen: dict[Where, Sightings] = {}
         self._read_last: dict[Where, tuple[int, int]] = {}
         """The record of each partition whose time was read, and that time."""
-        self._wanted: dict[Where, int] = {}
+        self._wanted: dict[Where, tuple[int, int]] = {}
+        """The range at whose beginning the record is whose time is wanted."""
         self._reading: threading.Thread | None = None
 
     def note(self, topic: str, partition: int, end: int, now_ms: int) -> None:
@@ -95,7 +96,7 @@ class LagTimes:
                 return max(0, now_ms - read[1])
             found = self._seen[where].appended_at(offset) if where in self._seen else None
             if found is None or found[1] > COARSE_MS:
-                self._wanted[where] = offset
+                self._wanted[where] = (offset, end)
         return None if found is None else max(0, now_ms - found[0])
 
     def retain(self, partitions: Collection[Where]) -> None:
@@ -125,18 +126,18 @@ class LagTimes:
                 if not self._wanted:
                     self._reading = None
                     return
-                where, offset = self._wanted.popitem()
-            at_ms = self._read(*where, offset)
+                where, (offset, end) = self._wanted.popitem()
+            at_ms = self._read(*where, offset, end)
             with self._lock:
                 if at_ms is not None and where in self._seen:
                     self._seen[where].insert(offset, at_ms)
                     self._read_last[where] = (offset, at_ms)
 
-    def _read(self, topic: str, partition: int, offset: int) -> int | None:
-        """Return when a record was appended."""
+    def _read(self, topic: str, partition: int, offset: int, end: int) -> int | None:
+        """Return when the first record of a range was appended; compaction may have removed some."""
         try:
             with brief_calls():
-                for batch in self._broker.read(topic, partition, offset, offset + 1):
+                for batch in self._broker.read(topic, partition, offset, end):
                     if len(batch):
                         found = batch.column("ingested")[0].as_py() or batch.column("timestamp")[0].as_py()
                         return None if found is None else int(found)

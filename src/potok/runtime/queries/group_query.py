@@ -14,6 +14,7 @@ from potok.backends.state_url import StoreUnreachable
 from potok.clock import now_ms
 from potok.errors import LogError, PotokError
 from potok.log.broker import Broker
+from potok.monitoring.logs import log_context
 from potok.retry_policy import Retry, brief_calls
 from potok.runtime.batches.batch import BatchRunner
 from potok.runtime.batches.executor import Executor
@@ -201,7 +202,8 @@ class GroupQuery:
     def committed(self, done: Committed, plan_s: float) -> None:
         """Store the figures of a batch, and release read records in the log from time to time."""
         if self.reporter is not None:
-            self.reporter.report(done.reason_counts)
+            with log_context(query=self.name, batch=done.batch):
+                self.reporter.report(done.reason_counts)
         self.figures.committed({**done.seconds, "plan": plan_s, "total": plan_s + done.seconds["total"]})
         now = time.monotonic()
         self._read.append((now, self.runner.metrics.records_in))
@@ -304,9 +306,9 @@ def report_waiting(prepared: Prepared, error: PotokError | None, *, first: bool 
     if not first:
         return
     if error is None:
-        log.warning('query "%s" continues', name)
+        log.warning('query "%s" continues', name, extra={"query": name})
     else:
-        log.warning('query "%s" is waiting to retry: %s', name, error.message)
+        log.warning('query "%s" is waiting to retry: %s', name, error.message, extra={"query": name})
     # On Kafka, the progress may be stored on the server that does not respond.
     if prepared.broker.commits_together or not isinstance(error, StoreUnreachable):
         with contextlib.suppress(PotokError):

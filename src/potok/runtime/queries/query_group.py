@@ -21,6 +21,7 @@ from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.failure_cause import QueryFailed, cause_of
 from potok.runtime.batches.group_batch import Committed, JointBatch
 from potok.runtime.monitoring.figures import GroupFigures
+from potok.runtime.monitoring.tracing import tracer_of
 from potok.runtime.planning.fairness import FIRST
 from potok.runtime.planning.group_planner import GroupPlanner
 from potok.runtime.planning.start_offsets import Positions, start_positions
@@ -72,7 +73,7 @@ class QueryGroup:
         self._owner = GroupOwner(broker, name) if lock else None
         self._ends_with_query, self.figures = ends_with_query, figures or GroupFigures()
         self._queries: dict[str, GroupQuery] = {}
-        self._planner = GroupPlanner(broker)
+        self._planner, self.tracer = GroupPlanner(broker), tracer_of(settings)
         self.waiting_for: PotokError | None = None
         """The error of a resource that every query of the group needs, while it is unavailable."""
         self._retry: Retry | None = None
@@ -293,7 +294,7 @@ class QueryGroup:
         began = time.monotonic()
         planned = self._planner.plan(queries.values())
         plan_s = time.monotonic() - began
-        batch = JointBatch(self._executor, self._broker)
+        batch = JointBatch(self._executor, self._broker, self.tracer)
         batch.failed |= planned.failed
         batch.run([(queries[name].runner, end) for name, end in planned.ends.items()])
         # If a batch runs again because of a failure after the commit of one query, that query commits nothing.
@@ -331,7 +332,7 @@ class QueryGroup:
             raise taken
         if self._ends_with_query:
             raise query.error or error
-        log.warning('query "%s" has failed: %s', query.name, query.error)
+        log.warning('query "%s" has failed: %s', query.name, query.error, extra={"query": query.name})
 
     def _wait_for(self, error: PotokError) -> None:
         """Wait before the next attempt at a resource that every query needs."""

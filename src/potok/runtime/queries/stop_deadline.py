@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 
+from potok.monitoring.logs import COMMANDS, writes_json
 from potok.runtime.queries.errors import StopTimedOut
 
 GRACE_S = 2.0
@@ -53,6 +54,9 @@ class StopDeadline:
     def _die(self) -> None:
         error = self.error()
         with contextlib.suppress(OSError, ValueError):
-            print(f"error: {error}", file=sys.stderr, flush=True)
+            if writes_json():
+                COMMANDS.error(error.message, extra={"hint": error.hint})
+            else:
+                print(f"error: {error}", file=sys.stderr, flush=True)
             sys.stdout.flush()
         os._exit(error.exit_code)

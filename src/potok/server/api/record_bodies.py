@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from potok.log.clients.encoding import to_bytes
+from potok.monitoring.trace_context import TRACEPARENT
 from potok.records.log_record import NO_TIMESTAMP, LogRecord
 from potok.server.errors import BadRequest
+
+Headers = tuple[tuple[str, bytes], ...]
 
 _FIELDS = frozenset({"key", "key_base64", "value", "value_base64", "timestamp", "headers", "partition"})
 
@@ -23,18 +26,18 @@ class AddressedRecord:
     partition: int | None
 
 
-def records_of(given: Any) -> list[AddressedRecord]:
-    """Parse one record, a list of them, or `{"records": [...]}`."""
+def records_of(given: Any, trace: Headers = ()) -> list[AddressedRecord]:
+    """Parse one record, a list of them, or `{"records": [...]}`. Those without a trace get that of the request."""
     if isinstance(given, Mapping) and given.keys() == {"records"}:
         given = given["records"]
     if isinstance(given, Mapping):
         given = [given]
     if not isinstance(given, list):
         raise BadRequest("the body must be an object or a list of objects", hint='send {"key": "k", "value": {...}}')
-    return [_record(item, number) for number, item in enumerate(given)]
+    return [_record(item, number, trace) for number, item in enumerate(given)]
 
 
-def _record(item: Any, number: int) -> AddressedRecord:
+def _record(item: Any, number: int, trace: Headers) -> AddressedRecord:
     where = f"record {number + 1}"
     if not isinstance(item, Mapping):
         raise BadRequest(f"{where} is not an object", hint='write {"key": "k", "value": {...}}')
@@ -44,12 +47,14 @@ def _record(item: Any, number: int) -> AddressedRecord:
     if not item.keys() & {"value", "value_base64"}:
         hint = 'write "value": null for a tombstone'
         raise BadRequest(f"{where} has no value", hint=hint)
-    timestamp = _whole(item, "timestamp", where)
+    timestamp, headers = _whole(item, "timestamp", where), _headers(item.get("headers"), where)
+    if trace and all(name != TRACEPARENT for name, _ in headers):
+        headers += trace
     record = LogRecord(
         _bytes(item, "key", where),
         _bytes(item, "value", where),
         NO_TIMESTAMP if timestamp is None else timestamp,
-        _headers(item.get("headers"), where),
+        headers,
     )
     return AddressedRecord(record, _whole(item, "partition", where))
 
@@ -75,7 +80,7 @@ def _whole(item: Mapping[str, Any], name: str, where: str) -> int | None:
     return found
 
 
-def _headers(given: Any, where: str) -> tuple[tuple[str, bytes], ...]:
+def _headers(given: Any, where: str) -> Headers:
     if not given:
         return ()
     if not isinstance(given, Mapping) or not all(isinstance(value, str) for value in given.values()):

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 from fastapi import APIRouter, Header, Request, Response
 
+from potok.monitoring.trace_context import TRACEPARENT, trace_header
 from potok.server.access.guard import caller_of
 from potok.server.access.tokens import WRITE
 from potok.server.api.idempotent import append_once
@@ -53,7 +54,8 @@ async def append(
     ),
 ) -> Response:
     """Append records; they become visible together and are durable when the response is sent. A read that sends the
-    `Potok-Position` of the response as `Potok-Wait-For` includes them."""
+    `Potok-Position` of the response as `Potok-Wait-For` includes them. A header `traceparent` becomes one of each
+    record that has none."""
     caller_of(request.scope).require(WRITE)
     site, body = site_of(request), await request.body()
     broker = site.database.broker
@@ -63,7 +65,7 @@ async def append(
         raise BadRequest(
             f"the body is not JSON: {error}", hint='send {"key": "k", "value": {...}} or a list'
         ) from error
-    records = records_of(given)
+    records = records_of(given, trace_header(request.headers.get(TRACEPARENT)))
 
     def work() -> dict[str, Any]:
         check_writable(site, name)

@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from potok.clock import now_ms
+from potok.monitoring.trace_context import TRACEPARENT, trace_header
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival, Done
 from potok.sources.bodies import BadBody, BodyTooLarge, decompressed, field_of, values_of
@@ -189,6 +190,7 @@ class Receive:
         self, headers: Headers, document: object, values: list[bytes], marks: tuple[tuple[str, bytes], ...]
     ) -> list[LogRecord]:
         key = self._expected.key
+        marks += trace_header(headers.get(TRACEPARENT))
         if key is None:
             return [LogRecord(None, value, headers=marks) for value in values]
         if self._expected.body in ("array", "ndjson") and key.startswith("body:"):

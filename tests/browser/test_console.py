@@ -194,6 +194,25 @@ def test_statements_run_with_completion_chart_and_marked_errors(page: Page, full
     expect(page.locator(".result")).to_have_count(1)
 
 
+def test_a_push_query_shows_rows_as_they_arrive_until_it_is_stopped(page: Page, full: ServedLog) -> None:
+    visit(page, full, "sql")
+    page.locator("#sql").fill("SELECT user_id, amount FROM orders EMIT CHANGES;")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".result [role=columnheader]").first).to_have_text("USER_ID")
+    full.play.do("INSERT INTO orders (id, user_id, amount) VALUES ('live', 'zoe', 7.5);")
+    expect(page.locator(".result .grid-row")).to_contain_text("zoe")
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_role("status").filter(has_text="Stopped.")).to_be_visible()
+
+
+def test_a_query_is_paused_after_a_confirmation(page: Page, full: ServedLog) -> None:
+    visit(page, full, f"queries/{TOTALS}")
+    page.get_by_role("button", name="Pause").click()
+    page.locator("dialog").get_by_role("button", name="Pause").click()
+    expect(page.locator(".toast")).to_be_visible()
+    assert full.play.database.catalog_state().queries[TOTALS].paused
+
+
 def test_a_saga_shows_its_timeline_and_takes_actions(page: Page, full: ServedLog) -> None:
     visit(page, full, "sagas")
     page.locator(".grid-row", has_text="stuck").first.click()

@@ -1,8 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import orjson
 
+from potok.log.open import open_broker
+from potok.server.server import Server
+from potok.settings import Settings
+from potok.statements.query_tables import QueryTables
 from server.conftest import sell
 from statements.playing import Play
 
@@ -55,3 +61,42 @@ def test_topology_state_and_explanation_are_those_of_the_last_run(client: httpx.
     assert explained["statement"].startswith("CREATE TABLE totals")
     assert {step["runs"] for step in explained["steps"]} == {"native"}
     assert "shards" in explained["settings"]
+
+
+def test_restart_retries_a_query_of_the_catalog(client: httpx.Client, shop: Play) -> None:
+    answer = client.post("/queries/CTAS_TOTALS_1/restart")
+    assert (answer.status_code, answer.json()["query"]) == (200, "CTAS_TOTALS_1")
+    assert not shop.database.catalog_state().queries["CTAS_TOTALS_1"].paused
+    assert client.post("/queries/CTAS_TOTALS_1/explode").status_code == 404
+
+
+class Controlled:
+    """A query that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def pause(self) -> None:
+        self.told.append("pause")
+
+    def resume(self) -> None:
+        self.told.append("resume")
+
+
+def test_a_program_is_paused_by_the_process_that_runs_it_and_by_no_other(tmp_path: Path) -> None:
+    running = Controlled()
+    with (
+        QueryTables(open_broker(tmp_path), Settings(), ["shop"]) as database,
+        Server(database, port=0) as server,
+        httpx.Client(base_url=server.url) as client,
+    ):
+        refused = client.post("/queries/shop/pause")
+        assert refused.status_code == 400 and "--serve" in refused.json()["hint"]
+        assert client.get("/queries/shop/figures").json()["actions"] == []
+        server.control("shop", running)
+        assert client.get("/queries/shop/figures").json()["actions"] == ["pause", "resume"]
+        assert client.post("/queries/shop/pause").json()["message"] == "query shop is paused"
+        assert client.post("/queries/shop/resume").status_code == 200
+        assert client.post("/queries/shop/restart").status_code == 200
+        assert client.delete("/queries/shop").status_code == 400
+    assert running.told == ["pause", "resume", "pause", "resume"]

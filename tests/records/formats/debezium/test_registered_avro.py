@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import fastavro
+import pyarrow as pa
 import pytest
 
 from potok import StreamsBuilder
@@ -157,3 +158,44 @@ def _binary(values: list[bytes | None]) -> Any:
     import pyarrow as pa
 
     return pa.array(values, pa.binary())
+
+
+def _decoded(data: bytes, registry: str) -> dict[int, str]:
+    return as_json(pa.array([data], pa.binary()), registry)[1]
+
+
+@pytest.mark.parametrize(
+    ("schema", "reason"),
+    [
+        (
+            {"type": "record", "name": "r", "fields": [{"name": "a", "type": "r"}]},
+            '"r" of the registry contains itself',
+        ),
+        (
+            {
+                "type": "record",
+                "name": "r",
+                "fields": [{"name": "a", "type": ["null", {"type": "array", "items": "r"}]}],
+            },
+            '"r" of the registry contains itself',
+        ),
+        ({"type": "nosuch"}, "schema 20 of the registry is not valid Avro"),
+        ({"type": "array", "items": ["null", "long"]}, "not valid Avro of schema 20: the value is cut off"),
+    ],
+)
+def test_a_schema_that_could_crash_the_reader_is_an_error_of_its_records(
+    schema: dict[str, Any], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SCHEMAS, 20, schema)
+    with serving() as registry:
+        (found,) = _decoded(b"\0" + (20).to_bytes(4, "big") + b"\x02", registry.url).values()
+    assert reason in found
+
+
+@pytest.mark.parametrize("answer", [b"[]", b"{}", b"null", b"<html>Sign in</html>", b'{"schema_type": "AVRO"}'])
+def test_what_does_not_answer_as_a_registry_is_not_taken_for_bad_records(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("potok.records.formats.debezium.registered_avro._get", lambda *_: answer)
+    with pytest.raises(RegistryUnreachable, match="not one of a schema registry"):
+        _decoded(b"\0\0\0\0\1", f"http://registry-{len(answer)}")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import functools
 import io
 import os
+import struct
 from base64 import b64encode
+from collections.abc import Mapping
+from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import unquote, urlsplit
@@ -24,6 +27,8 @@ _HEADER = 5
 _TIMEOUT_S = 10.0
 _NOT_FOUND = 404
 _ENVIRONMENT = "env:"
+_DEEPEST = 100
+_SHAPES = ("record", "error", "enum", "fixed", "array", "map")
 
 
 class RegistryUnreachable(PotokError):
@@ -69,15 +74,15 @@ def _json(data: bytes, registry: str) -> bytes:
     number = int.from_bytes(data[1:_HEADER], "big")
     stream = io.BytesIO(data)
     stream.seek(_HEADER)
+    schema = _schema(registry, number)
     try:
-        value = fastavro.schemaless_reader(stream, _schema(registry, number), None)
-    except UnknownSchema:
-        raise
-    except (EOFError, IndexError, ValueError, OverflowError, MemoryError) as error:
-        raise ValueError(f"not valid Avro of schema {number}: {error}") from error
+        value = fastavro.schemaless_reader(stream, schema, None)
+        text = orjson.dumps(value, default=_base64)
+    except (EOFError, LookupError, TypeError, ValueError, ArithmeticError, MemoryError, struct.error) as error:
+        raise ValueError(f"not valid Avro of schema {number}: {str(error) or 'the value is cut off'}") from error
     if stream.tell() != len(data):
         raise ValueError(f"not valid Avro of schema {number}: {len(data) - stream.tell()} bytes are left over")
-    return orjson.dumps(value, default=_base64)
+    return text
 
 
 def _base64(value: object) -> str:
@@ -101,10 +106,44 @@ def _schema(registry: str, number: int) -> Any:
                 f"the environment variable {name} is not set", hint=f"export {name}=http://user:password@host:8081"
             )
         url = os.environ[name]
-    found = orjson.loads(_get(url, number))
-    if found.get("schemaType", "AVRO") != "AVRO" or found.get("references"):
+    answer = _get(url, number)
+    try:
+        found = orjson.loads(answer)
+        text, kind, references = found["schema"], found.get("schemaType", "AVRO"), found.get("references")
+    except (ValueError, TypeError, KeyError) as error:
+        raise RegistryUnreachable(url, "the answer is not one of a schema registry") from error
+    if kind != "AVRO" or references:
         raise UnknownSchema(f"schema {number} of the registry is not one of Avro without references")
-    return fastavro.parse_schema(without_logical_types(orjson.loads(found["schema"])))
+    named: dict[str, Any] = {}
+    try:
+        parsed = fastavro.parse_schema(without_logical_types(orjson.loads(text)), named)
+        _check_depth(parsed, named, (), set())
+    except UnknownSchema:
+        raise
+    except (fastavro.schema.SchemaParseException, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise UnknownSchema(f"schema {number} of the registry is not valid Avro: {error}") from error
+    return parsed
+
+
+def _check_depth(schema: Any, named: Mapping[str, Any], around: tuple[str, ...], checked: set[str]) -> None:
+    """Raise for schemas that contain themselves: a few bytes may then be nested so deep that the reader crashes."""
+    if len(around) > _DEEPEST:
+        raise UnknownSchema(f"a schema of the registry is nested more than {_DEEPEST} deep")
+    if isinstance(schema, str):
+        if schema in around:
+            raise UnknownSchema(f'schema "{schema}" of the registry contains itself')
+        if schema in named and schema not in checked:
+            _check_depth(named[schema], named, around, checked)
+    elif isinstance(schema, list):
+        for branch in schema:
+            _check_depth(branch, named, (*around, ""), checked)
+    elif isinstance(schema, dict):
+        within = (*around, schema.get("name", ""))
+        for part in (*schema.get("fields", ()), schema):
+            for inner in ("type", "items", "values"):
+                if inner in part and part[inner] not in _SHAPES:
+                    _check_depth(part[inner], named, within, checked)
+        checked.add(within[-1])
 
 
 def _get(url: str, number: int) -> bytes:
@@ -123,5 +162,5 @@ def _get(url: str, number: int) -> bytes:
         if error.code == _NOT_FOUND:
             raise UnknownSchema(f"the registry has no schema {number}") from error
         raise RegistryUnreachable(url, f"it answers {error.code}") from error
-    except OSError as error:
+    except (OSError, HTTPException, ValueError) as error:
         raise RegistryUnreachable(url, str(error)) from error

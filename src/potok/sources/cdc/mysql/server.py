@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -130,6 +131,8 @@ class Server:
             self.connection = pymysql.connect(**settings_of(capture.url))
         except pymysql.err.MySQLError as error:
             raise DatabaseUnreachable(capture.url, _text(error)) from None
+        except (ValueError, LookupError, TypeError, NameError, struct.error) as error:
+            raise DatabaseUnreachable(capture.url, f"the answer is not one of MySQL ({error})") from None
         self.rows(_SESSION)
         [(version, server_id)] = self.rows("SELECT @@version, @@server_id")
         self.server_id = int(server_id)

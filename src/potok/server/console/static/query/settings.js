@@ -9,8 +9,8 @@ export async function openSettings(root, query, signal) {
   root.append(loading());
   try {
     const found = await get(path("queries", query.name, "explain"), { signal });
-    const cards = [found.statement ? statement(found.statement) : program(query.name), shadow(query), settings(found.settings)];
-    root.replaceChildren(...cards.filter(Boolean));
+    const own = found.statement ? [statement(found.statement)] : [program(query.name), shadow(query)];
+    root.replaceChildren(...own, settings(found.settings));
   } catch (error) {
     if (!signal.aborted) root.replaceChildren(failure(error));
   }

@@ -109,10 +109,16 @@ export async function open(root, { params, signal }) {
   }
 }
 
+// The marked line alone: message and hint are shown beside it.
+function lineOf(marked) {
+  const lines = marked.split("\n").slice(1).filter((line) => !/^\s*hint:/.test(line));
+  return lines.join("\n") || marked;
+}
+
 function problem(error) {
   if (error.body?.marked) {
     return el("div", { class: "banner wrong", role: "alert" }, el("strong", { text: sentence(error.message) }),
-      el("pre", { text: error.body.marked }), error.hint ? el("p", { text: sentence(error.hint) }) : null);
+      el("pre", { text: lineOf(error.body.marked) }), error.hint ? el("p", { text: sentence(error.hint) }) : null);
   }
   return failure(error);
 }

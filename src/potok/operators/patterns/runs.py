@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple, Optional
 
 from potok.state.codec import dump_state, load_state
@@ -86,7 +87,9 @@ class Runs:
         if self.groups is None:
             self.groups = {}
             for run in self.runs:
-                self.regroup(run)
+                run.states = states = tuple([state for state, _ in run.threads])
+                if states:
+                    self.groups.setdefault(states, {})[run.start.number] = run
         return self.groups
 
     def regroup(self, run: Run) -> None:
@@ -110,63 +113,95 @@ class Runs:
     def load(cls, data: bytes | None) -> Runs:
         if data is None:
             return cls()
-        due, count, kept_rows, kept_links, kept_runs, matched, covered = load_state(data)
-        rows = [Row(*row) for row in kept_rows]
+        due, count, matched, covered, places, kept_rows, kept_links, kept_runs, ended = load_state(data)
+        *columns, at, offsets = kept_rows
+        topics, partitions = [[places[one][part] for one in at] for part in (0, 1)]
+        rows = list(map(Row, *columns, topics, partitions, offsets))
+        befores, variables, rows_of_links = kept_links
         links: list[Link] = []
-        for before, variable, row in kept_links:
+        for before, variable, row in zip(befores, variables, rows_of_links, strict=True):
             links.append(Link(None if before < 0 else links[before], variable, rows[row]))
+        starts, lengths, states, ways = kept_runs
+        threads = list(zip(states, [links[way] for way in ways], strict=True))
+        ends = list(accumulate(lengths))
         runs = [
-            Run(
-                rows[start],
-                [(state, links[link]) for state, link in threads],
-                None if found < 0 else links[found],
-                found_at,
-                None if over < 0 else links[over],
-                over_at,
-            )
-            for start, threads, found, found_at, over, over_at in kept_runs
+            Run(rows[start], threads[end - length : end])
+            for start, length, end in zip(starts, lengths, ends, strict=True)
         ]
+        for index, found, found_at, over, over_at in ended:
+            run = runs[index]
+            run.found, run.found_at = None if found < 0 else links[found], found_at
+            run.over, run.over_at = None if over < 0 else links[over], over_at
         return cls(due, count, deque(runs), matched, covered)
 
     def dump(self) -> bytes | None:
-        """Return the cell; None without an open match, if none were counted."""
+        """Return the cell; None without an open match, if none were counted. It is made of columns: of many runs, those
+        are packed several times as fast as a list for each.
+        """
         if not self.runs and not self.matched:
             return None
-        rows: dict[int, int] = {}
-        links: dict[int, int] = {}
-        kept_rows: list[list[Any]] = []
-        kept_links: list[list[int]] = []
-
-        def keep_row(row: Row) -> int:
-            if row.number not in rows:
-                rows[row.number] = len(kept_rows)
-                kept_rows.append(list(row))
-            return rows[row.number]
-
-        def keep(link: Link) -> int:
-            chain: list[Link] = []
-            one: Link | None = link
-            while one is not None and id(one) not in links:
-                chain.append(one)
-                one = one.before
-            for part in reversed(chain):
-                before = -1 if part.before is None else links[id(part.before)]
-                links[id(part)] = len(kept_links)
-                kept_links.append([before, part.variable, keep_row(part.row)])
-            return links[id(link)]
-
-        runs = [
+        links = self._links()
+        ways = {id(link): way for way, link in enumerate(links)}
+        befores, variables, taken_rows = map(list, zip(*links, strict=True)) if links else ([], [], [])
+        first = {row[0]: row for row in taken_rows} | {run.start.number: run.start for run in self.runs}
+        rows = {number: row for row, number in enumerate(first)}
+        columns = map(list, zip(*first.values(), strict=True)) if first else [[] for _ in Row._fields]
+        numbers, times, values, topics, partitions, offsets = columns
+        places = {place: number for number, place in enumerate(dict.fromkeys(zip(topics, partitions, strict=True)))}
+        at = [places[place] for place in zip(topics, partitions, strict=True)] if len(places) > 1 else [0] * len(rows)
+        kept_rows = [numbers, times, values, at, offsets]
+        kept_links = [
+            [-1 if before is None else ways[id(before)] for before in befores],
+            variables,
+            [rows[row[0]] for row in taken_rows],
+        ]
+        threads = [thread for run in self.runs for thread in run.threads]
+        kept_runs = [
+            [rows[run.start.number] for run in self.runs],
+            [len(run.threads) for run in self.runs],
+            [state for state, _ in threads],
+            [ways[id(link)] for _, link in threads],
+        ]
+        ended = [
             [
-                keep_row(run.start),
-                [[state, keep(link)] for state, link in run.threads],
-                -1 if run.found is None else keep(run.found),
+                index,
+                -1 if run.found is None else ways[id(run.found)],
                 run.found_at,
-                -1 if run.over is None else keep(run.over),
+                -1 if run.over is None else ways[id(run.over)],
                 run.over_at,
             ]
-            for run in self.runs
+            for index, run in enumerate(self.runs)
+            if run.found is not None or run.over is not None
         ]
-        return dump_state((self.due, self.count, kept_rows, kept_links, runs, self.matched, self.covered))
+        kept_places = [list(place) for place in places]
+        state = self.due, self.count, self.matched, self.covered
+        return dump_state((*state, kept_places, kept_rows, kept_links, kept_runs, ended))
+
+    def _links(self) -> list[Link]:
+        """Return all links, each once and behind the one before it."""
+        found: dict[int, Link] = {}
+        for run in self.runs:
+            for _, link in run.threads:
+                if id(link) not in found:
+                    _add_chain(link, found)
+            for ended in (run.found, run.over):
+                if ended is not None:
+                    _add_chain(ended, found)
+        return list(found.values())
+
+
+def _add_chain(link: Link, found: dict[int, Link]) -> None:
+    """Add a link by its identity, and before it those that lead to it."""
+    if link.before is None:
+        found.setdefault(id(link), link)
+        return
+    chain: list[Link] = []
+    one: Link | None = link
+    while one is not None and id(one) not in found:
+        chain.append(one)
+        one = one.before
+    for part in reversed(chain):
+        found[id(part)] = part
 
 
 def taken(link: Link | None) -> list[tuple[int, Row]]:

@@ -75,7 +75,7 @@ def _measured(bench: Bench, mode: str, *more: str) -> dict[str, float]:
     out = bench.directory / f"operate-{time.monotonic_ns()}.json"
     directory = bench.directory / f"operate-{time.monotonic_ns()}"
     command = [sys.executable, "-m", "benchmarks.operate", mode, str(directory), "--out", str(out), *more]
-    run_measured(command, LIMIT_S)
+    run_measured(command, LIMIT_S, memory=False)
     found: dict[str, float] = json.loads(out.read_text())
     return found
 

@@ -143,8 +143,15 @@ def equals_select(
 ) -> None:
     """Wait until the topic says what the table has."""
     topic = database.topic(table)
+    compared = -1
 
     def same() -> bool:
-        return broker.has_topic(topic) and rows(broker, topic) == database.selected(table)
+        """Compare again only after more has landed."""
+        nonlocal compared
+        landed = sum(broker.end_offsets(topic).values()) if broker.has_topic(topic) else -1
+        if landed == compared:
+            return False
+        compared = landed
+        return rows(broker, topic) == database.selected(table)
 
     wait_for(same, runner)

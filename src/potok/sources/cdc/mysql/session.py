@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from threading import Event
 
 from potok.log.broker import Broker
+from potok.records.garbage_collection import collector_paused
 from potok.sources.cdc.envelope import Envelopes
 from potok.sources.cdc.follower import Follower
 from potok.sources.cdc.landing import CapturePosition, Landing
@@ -23,6 +25,7 @@ from potok.sources.cdc.topics import Topics
 from potok.topology.capture import Capture
 
 _LOOK_S = 0.1
+_AT_A_TIME = 1_000
 _MEASURE_S = 5.0
 
 
@@ -50,11 +53,9 @@ class MysqlSession:
         self._follower.begin()
         self._log.start()
         while not stopping.is_set():
-            for logged in self._log.take(_LOOK_S):
-                self._take(logged)
-                if stopping.is_set():
-                    break
-            else:
+            with collector_paused():
+                taken = self._take_some()
+            if taken < _AT_A_TIME:
                 self._follower.idle()
                 self._measure()
                 self._land_chunk()
@@ -64,6 +65,14 @@ class MysqlSession:
         self._snapshots.close()
         self._log.close()
         self._server.close()
+
+    def _take_some(self) -> int:
+        """Take events as long as there are some, and not too many at a time; return how many."""
+        taken = 0
+        for logged in islice(self._log.take(_LOOK_S), _AT_A_TIME):
+            self._take(logged)
+            taken += 1
+        return taken
 
     def _take(self, logged: Logged) -> None:
         truncated = self._transactions.take(logged)

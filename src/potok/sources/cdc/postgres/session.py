@@ -9,6 +9,7 @@ from typing import Any
 
 from potok.clock import now_ms
 from potok.log.broker import Broker
+from potok.records.garbage_collection import collector_paused
 from potok.sources.cdc.envelope import Envelopes
 from potok.sources.cdc.follower import Follower
 from potok.sources.cdc.landing import CapturePosition, Landing
@@ -26,6 +27,7 @@ from potok.topology.capture import Capture
 
 HEARTBEAT_PREFIX = "potok.heartbeat"
 _LOOK_S = 0.1
+_AT_A_TIME = 20_000
 _MEASURE_S = 5.0
 _RETAINED = """
 SELECT pg_wal_lsn_diff(here, '0/0')::bigint, pg_wal_lsn_diff(here, restart_lsn)::bigint
@@ -73,12 +75,11 @@ class PostgresSession:
                 status_interval=1,
             )
         self._follower.begin()
-        read = self._cursor.read_message
         with answered(self._capture.url):
             while not stopping.is_set():
-                message = read()
-                if message is not None:
-                    self._take(message)
+                with collector_paused():
+                    there_is_more = self._take_some()
+                if there_is_more:
                     continue
                 self._follower.idle()
                 self._measure()
@@ -90,6 +91,16 @@ class PostgresSession:
         self._snapshots.close()
         for connection in (self._replication, self._server):
             connection.close()
+
+    def _take_some(self) -> bool:
+        """Take messages as long as there are some, and not too many at a time; return whether there may be more."""
+        read = self._cursor.read_message
+        for _ in range(_AT_A_TIME):
+            message = read()
+            if message is None:
+                return False
+            self._take(message)
+        return True
 
     def _take(self, message: Any) -> None:
         data = message.payload

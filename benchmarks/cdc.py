@@ -118,7 +118,7 @@ def _debezium(bench: Bench, server: PostgresServer, mode: str, wanted: int) -> f
     console.print(f"[dim]running Debezium, {mode}[/]")
     port = server.url.rpartition(":")[2].partition("/")[0]
     try:
-        return _measured([python, str(_DEBEZIUM / "capture.py"), port, mode, str(wanted), str(directory)])
+        return _measured([python, str(_DEBEZIUM / "capture.py"), port, mode, str(wanted), str(directory)], directory)
     finally:
         _forget(server, f"debezium_{mode}")
 
@@ -134,8 +134,8 @@ def _prepared(command: list[str]) -> float:
     return 0.0
 
 
-def _measured(command: list[str]) -> float:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+def _measured(command: list[str], directory: Path | None = None) -> float:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     for line in done.stdout.splitlines():
         if line.startswith("MEASURED"):
             _, seconds, count = line.split()

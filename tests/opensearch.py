@@ -15,7 +15,7 @@ from urllib3.exceptions import HTTPError
 from potok.errors import PotokError
 from potok.log.kafka.development.jars import Bundle, Module, fetch
 from potok.settings import Settings
-from servers import REASON, Server, _directory, _free_port
+from tests.servers import REASON, Server, _directory, _free_port
 
 VERSION = "3.9.0"
 

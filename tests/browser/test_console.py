@@ -219,7 +219,7 @@ def test_a_saga_shows_its_timeline_and_takes_actions(page: Page, full: ServedLog
     expect(page.locator("dialog .timeline li").first).to_contain_text("started")
     page.locator("dialog").get_by_role("button", name="Retry").click()
     page.get_by_role("button", name="retry", exact=True).click()
-    expect(page.locator(".toast")).to_contain_text("is reported to retry")
+    expect(page.locator(".toast")).to_contain_text("retry")
 
 
 def test_a_token_is_asked_for_and_decides_what_can_be_done(page: Page, full: ServedLog, tmp_path: Path) -> None:

@@ -73,5 +73,5 @@ def test_an_unreachable_cluster_is_reported_with_a_hint(potok, monkeypatch: pyte
     monkeypatch.setattr("potok.log.kafka.clients._SLICE_S", 0.1)
     result = potok("topics", "list", "--broker", "kafka://127.0.0.1:1")
     assert result.code == 1
-    assert "Kafka at 127.0.0.1:1 does not answer" in result.err
+    assert "Kafka at 127.0.0.1:1 does not respond" in result.err
     assert "potok kafka up" in result.err

@@ -141,7 +141,7 @@ def test_variables_hold_for_the_statements_and_scripts_after_them(tmp_path: Path
 
 @pytest.mark.parametrize("text", ["SELECT * FROM t EMIT CHANGES;", "DROP STREAM a; PRINT x;"])
 def test_a_statement_that_keeps_running_is_found_before_anything_happens(text: str) -> None:
-    with pytest.raises(Refused, match="would not be shown"):
+    with pytest.raises(Refused, match="would not be displayed"):
         check_ends(text, "init.sql")
     check_ends("SELECT * FROM t; DROP STREAM a;", "init.sql")
 

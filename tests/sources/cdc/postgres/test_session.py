@@ -105,7 +105,7 @@ def test_the_snapshot_and_the_stream_have_neither_gap_nor_overlap(database: Data
 
     def change() -> None:
         number = 0
-        while not stop.is_set():
+        while not stop.is_set() and number < 1_000:
             number += 1
             database.run("UPDATE users SET balance = balance + 1 WHERE id %% 7 = %s", [number % 7])
             database.run("UPDATE users SET id = id + 10000 WHERE id = %s", [number])

@@ -135,12 +135,17 @@ def last_of_keys(table: pa.Table, keys: list[str]) -> pa.Table:
 
 
 def digest_of(rows: pa.Table) -> bytes:
-    """Return a digest of the content: the same for the same rows, whatever lies in memory under their nulls."""
+    """Return a digest of the content: the same for the same rows, whatever lies in memory under their nulls.
+
+    The footer of Parquet, which names the version of the library, is left out.
+    """
     import pyarrow.parquet as pq  # slow to import
 
     out = io.BytesIO()
     pq.write_table(rows, out, compression="none", use_dictionary=False, write_statistics=False, store_schema=False)
-    return hashlib.blake2b(out.getbuffer(), digest_size=16).digest()
+    data = out.getvalue()
+    footer = 8 + int.from_bytes(data[-8:-4], "little")
+    return hashlib.blake2b(str(rows.schema).encode() + data[:-footer], digest_size=16).digest()
 
 
 def _is_nested(column: TableColumn) -> bool:

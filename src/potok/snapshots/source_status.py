@@ -43,6 +43,6 @@ def read_source_statuses(metadata: MetadataStore) -> list[SourceStatus]:
     for key, data in sorted(metadata.list_metadata(PREFIX).items()):
         kind, _, name = key.removeprefix(PREFIX).partition("/")
         with decoding(f'the status of {kind} "{name}"'):
-            told = json.loads(data)
-            found.append(SourceStatus(kind, name, told["at"], told["process"], told["running"], told["status"]))
+            report = json.loads(data)
+            found.append(SourceStatus(kind, name, report["at"], report["process"], report["running"], report["status"]))
     return found

@@ -15,6 +15,7 @@ from potok.errors import TopologyError
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.jdbc.jdbc import JdbcTarget
+from potok.sinks.jdbc.url_secrets import secrets_of
 from potok.sinks.sink_spec import Batch, Failures, SinkWriter, Types
 from potok.sinks.spark_access import SparkNeeded
 from potok.sinks.typed_rows import Mode, RowShape
@@ -135,6 +136,42 @@ def test_what_a_replaced_process_still_writes_is_rejected(database: Database) ->
     with pytest.raises(SinkTaken, match="a later start of query"):
         database.put([BOB], Batch(1, 1), before)
     assert database.rows() == [("ann", 1)]
+
+
+def test_an_older_start_that_is_slow_does_not_take_the_table_back(database: Database) -> None:
+    current = database.open(2)
+    with pytest.raises(SinkTaken, match="a later start of query"):
+        database.open(1)
+    database.put([ANN], Batch(2, 1), current)
+    assert database.run(f"SELECT epoch FROM potok_jdbc_fences WHERE query_name = '{database.query}'") == [(2,)]
+
+
+def test_appended_rows_of_an_attempt_that_died_are_not_mixed_with_other_rows(database: Database) -> None:
+    database.put([ANN])
+    with pytest.raises(DeliveryFailed, match="that died has left other rows") as caught:
+        database.put([BOB], Batch(2, 1))
+    assert "delete the rows of that batch and the fence" in str(caught.value)
+    assert database.rows() == [("ann", 1)]
+
+
+def test_upserted_rows_of_an_attempt_that_died_are_replaced(database: Database) -> None:
+    database.mode = "upsert"
+    database.put([ANN])
+    database.put([("a", {"name": "ann", "amount": 2})], Batch(2, 1))
+    assert database.rows() == [("a", "ann", 2)]
+
+
+def test_passwords_in_urls_of_other_forms_are_redacted() -> None:
+    for url, secrets, shown in (
+        ("jdbc:sqlserver://db:1433;user=app;password=hid@den-1;x=y", ["hid@den-1"], "sqlserver://db:1433"),
+        ("jdbc:sqlserver://db;password={hid;den}}2};user=app", ["{hid;den}}2}", "hid;den}2"], "sqlserver://db"),
+        ("jdbc:oracle:thin:app/hidden-3@//db:1521/shop", ["hidden-3"] * 2, "oracle://***"),
+        ('jdbc:oracle:thin:app/"hid@den-4"@db:1521:shop', ['"hid@den-4"', "hid@den-4"], "oracle://***"),
+        ("jdbc:postgresql://app:word@db/shop", [], "postgresql://db/shop"),
+    ):
+        assert secrets_of(url) == secrets
+        target = JdbcTarget(url, "orders", RowShape("append"), "", "", (), None)
+        assert target.label == f'table "orders" at {shown}'
 
 
 def test_a_sink_that_is_ahead_of_the_query_is_refused(database: Database) -> None:

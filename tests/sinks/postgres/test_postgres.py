@@ -206,6 +206,15 @@ def test_an_earlier_start_of_the_query_is_kept_out(database: Database) -> None:
     assert database.rows() == []
 
 
+def test_an_older_start_that_is_slow_does_not_take_the_table_back(database: Database) -> None:
+    target = database.target()
+    current = database.open(target, COUNTS, epoch=2)
+    with pytest.raises(SinkTaken, match="a later start"):
+        database.open(target, COUNTS, epoch=1)
+    deliver(target, current, rows_of([("a", 1)], COUNTS), COUNTS, Batch(2, 1))
+    assert database.run("SELECT epoch FROM potok_fences WHERE query = %s", database.query) == [(2,)]
+
+
 def test_a_query_that_was_started_over_is_not_skipped_in_silence(database: Database) -> None:
     put(database, [("a", 1)], COUNTS, Batch(3, 9))
     with pytest.raises(SinkAhead, match="has seen batch 9, but the query has committed 0") as caught:

@@ -32,8 +32,9 @@ class JdbcFences:
 
     def take_over(self, connection: JdbcConnection, create: str) -> None:
         """Fence earlier epochs of the query, and check that the sink is not ahead of it."""
+        query = f"SELECT epoch, batch FROM {FENCES} WHERE {_THIS}"
         try:
-            found = connection.rows(f"SELECT batch FROM {FENCES} WHERE {_THIS}", *self._key)
+            found = connection.rows(query, *self._key)
         except JdbcError as error:
             connection.rollback()
             if error.transient:
@@ -42,18 +43,27 @@ class JdbcFences:
             connection.commit()
             found = []
         opening = self._opening
+        if found:
+            # Lock the row in a transaction of its own, and read it again: another process may be changing the epoch.
+            connection.commit()
+            connection.run(f"UPDATE {FENCES} SET epoch = epoch WHERE {_THIS}", *self._key)
+            found = connection.rows(query, *self._key)
         if not found:
             values = (*self._key, opening.epoch, opening.committed, "", "{}")
             connection.run(f"INSERT INTO {FENCES} VALUES (?, ?, ?, ?, ?, ?)", *values)
-        elif int(found[0][0]) > opening.committed + 1:
-            query, step = (name.replace("'", "''") for name in self._key)
-            remedy = (
-                "empty the table, or choose another, and then: "
-                f"DELETE FROM {FENCES} WHERE query_name = '{query}' AND step_name = '{step}'"
-            )
-            raise SinkAhead(opening.step, self._label, int(found[0][0]), opening.committed, remedy)
-        else:
-            connection.run(f"UPDATE {FENCES} SET epoch = ? WHERE {_THIS}", opening.epoch, *self._key)
+            connection.commit()
+            return
+        epoch, batch = (int(each) for each in found[0])
+        name, step = (text.replace("'", "''") for text in self._key)
+        delete = f"DELETE FROM {FENCES} WHERE query_name = '{name}' AND step_name = '{step}'"
+        if batch > opening.committed + 1:
+            remedy = f"empty the table, or choose another, and then: {delete}"
+            raise SinkAhead(opening.step, self._label, batch, opening.committed, remedy)
+        if epoch > opening.epoch:
+            owner = f'a later start of query "{opening.query}"'
+            remedy = f"stop one of the two; if the query was started over, empty the table, and then: {delete}"
+            raise SinkTaken(opening.step, self._label, owner, remedy)
+        connection.run(f"UPDATE {FENCES} SET epoch = ? WHERE {_THIS}", opening.epoch, *self._key)
         connection.commit()
 
     def locked(self, connection: JdbcConnection, batch: Batch) -> JdbcFence:

@@ -41,7 +41,11 @@ class JdbcTarget(SinkSpec):
 
     @property
     def label(self) -> str:
-        return f'table "{self.table}" at {address_of(self.url.removeprefix("jdbc:"))}'
+        url = self.url.removeprefix("jdbc:")
+        if self._kind == "sqlserver":
+            # Its options, such as the password, come after semicolons.
+            url = url.partition(";")[0]
+        return f'table "{self.table}" at {address_of(url)}'
 
     @property
     def address(self) -> JdbcAddress:

@@ -9,7 +9,7 @@ NUMBER, THERE = "potok_n", "potok_there"
 
 FENCES = "potok_jdbc_fences"
 
-_BY_DUPLICATE = ("MySQL", "MariaDB")
+_WITHOUT_MERGE = ("MySQL", "MariaDB")
 _TYPES = {
     "PostgreSQL": ("BIGINT", "TEXT"),
     "MySQL": ("BIGINT", "MEDIUMTEXT"),
@@ -33,7 +33,7 @@ class JdbcStatements:
         self._columns = [self.quoted(name) for name in columns]
         self._keys = [self.quoted(name) for name in keys]
         self._range = f"s.{self.quoted(NUMBER)} >= ? AND s.{self.quoted(NUMBER)} < ?"
-        self.put = [self._delete(), self._upsert()] if keys else [self._insert("")]
+        self.put = [self._delete(), *self._upsert()] if keys else [self._insert("")]
         self.check = f"SELECT {', '.join(self._columns)} FROM {self.table} WHERE 1 = 0"
 
     def quoted(self, name: str) -> str:
@@ -68,16 +68,24 @@ class JdbcStatements:
         into = f"INSERT INTO {self.table} ({', '.join(self._columns)})"
         return f"{into} SELECT {values} FROM {self.staging} s WHERE {there}{more}"
 
-    def _upsert(self) -> str:
+    def _upsert(self) -> list[str]:
         rest = [name for name in self._columns if name not in self._keys]
-        if self._product in _BY_DUPLICATE:
-            changes = ", ".join(f"{name} = VALUES({name})" for name in rest or self._keys[:1])
-            return self._insert(f" ON DUPLICATE KEY UPDATE {changes}")
+        if self._product in _WITHOUT_MERGE:
+            return self._update_and_insert(rest)
         if self._product == "PostgreSQL":
             changes = ", ".join(f"{name} = EXCLUDED.{name}" for name in rest)
             action = f"DO UPDATE SET {changes}" if rest else "DO NOTHING"
-            return self._insert(f" ON CONFLICT ({', '.join(self._keys)}) {action}")
-        return self._merge(rest)
+            return [self._insert(f" ON CONFLICT ({', '.join(self._keys)}) {action}")]
+        return [self._merge(rest)]
+
+    def _update_and_insert(self, rest: Sequence[str]) -> list[str]:
+        """Return statements of MySQL, whose ON DUPLICATE KEY overwrites a row that is equal in any unique column."""
+        same = " AND ".join(f"t.{key} = s.{key}" for key in self._keys)
+        there = f"s.{self.quoted(THERE)} = 1 AND {self._range}"
+        changes = ", ".join(f"t.{name} = s.{name}" for name in rest)
+        update = f"UPDATE {self.table} t JOIN {self.staging} s ON {same} SET {changes} WHERE {there}"
+        insert = self._insert(f" AND NOT EXISTS (SELECT 1 FROM {self.table} t WHERE {same})")
+        return [update, insert] if rest else [insert]
 
     def _merge(self, rest: Sequence[str]) -> str:
         """Return the statement of the standard, which Oracle, SQL Server, Db2, Derby and H2 have."""

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from potok.redact import redact, remember_options, safe_cause
+from potok.redact import redact, remember, remember_options, safe_cause
 from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
 from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.jdbc.fence import JdbcFence, JdbcFences
 from potok.sinks.jdbc.statements import NUMBER, THERE, JdbcStatements
+from potok.sinks.jdbc.url_secrets import secrets_of
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 from potok.sinks.spark_access import JdbcConnection, JdbcError, SparkAccess
 from potok.sinks.table_columns import THERE as HAS_VALUE
@@ -53,6 +54,7 @@ class JdbcWriter(SinkWriter):
         self._staging = f"{self._prefix}{opening.epoch}"
         self._connection: JdbcConnection | None = None
         remember_url(target.url.removeprefix("jdbc:"))
+        remember(*secrets_of(target.url))
         remember_options(dict(target.properties))
         self._run(opening.committed + 1, self._begin, GIVE_UP_MS)
 
@@ -82,6 +84,11 @@ class JdbcWriter(SinkWriter):
             if (fence.batch, fence.digest) == (batch.number, digest):
                 # The previous attempt was written, but died before the commit of the ledger.
                 return fence.refused
+            if fence.batch == batch.number and fence.digest and not self._keys:
+                # The program was changed, or a function is not deterministic. The rows cannot be told from others.
+                cause = "an attempt of this batch that died has left other rows"
+                remedy = "delete the rows of that batch and the fence, or pass another name="
+                raise self._failed(batch.number, cause, remedy=remedy)
         connection.replace_table(statements.staging, staged)
         if self._exactly:
             self._fences.locked(connection, batch)
@@ -166,7 +173,7 @@ class JdbcWriter(SinkWriter):
             return
         names = ", ".join(f'"{field.name}" ({field.type})' for field in self._columns)
         hint = f"the table needs the columns {names}; or leave fields out with map_values"
-        raise SinkMisfit(self._opening.step, self._target.label, str(missing), hint)
+        raise SinkMisfit(self._opening.step, self._target.label, redact(str(missing)), hint)
 
     def _run(self, batch: int, work: Callable[[], T], retry_ms: int) -> T:
         """Run `work`, and again for some time if the connection was lost or the server was busy."""
@@ -194,9 +201,9 @@ class JdbcWriter(SinkWriter):
             connection.product, connection.quote, self._target.table, self._staging, names, self._keys
         )
 
-    def _failed(self, batch: int, cause: str, *, passing: bool = False) -> DeliveryFailed:
+    def _failed(self, batch: int, cause: str, *, passing: bool = False, remedy: str | None = None) -> DeliveryFailed:
         step, label = self._opening.step, self._target.label
-        return DeliveryFailed(step, label, batch, redact(cause), lost=self._once, passing=passing)
+        return DeliveryFailed(step, label, batch, redact(cause), lost=self._once, passing=passing, remedy=remedy)
 
     def close(self) -> None:
         if self._connection is not None:

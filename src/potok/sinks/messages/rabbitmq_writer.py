@@ -69,7 +69,7 @@ class RabbitMqWriter(ConfirmedWriter[Message]):
             while done.left and not done.cause:
                 await self._publish(channel, messages, done)
         except (AMQPError, ChannelInvalidStateError, OSError, TimeoutError) as error:
-            done.cause = _told(error)
+            done.cause = _describe(error)
             done.fatal = _fatal(error)
         if done.cause and not done.fatal and channel is not None:
             # Why the server closed the channel says more than that it is closed.
@@ -103,7 +103,7 @@ class RabbitMqWriter(ConfirmedWriter[Message]):
             ):
                 left.append(row)
                 done.uncertain.append(row)
-                done.cause = done.cause or _told(answer)
+                done.cause = done.cause or _describe(answer)
             elif isinstance(answer, Exception):
                 done.failures[row] = f"it cannot be published: {answer}"
         done.left = left + done.left[len(window) :]
@@ -125,7 +125,7 @@ class RabbitMqWriter(ConfirmedWriter[Message]):
         """Note why the server closed the channel. It does so for a message that is too large."""
         if why is None:
             return
-        done.cause, done.fatal = _told(why), _fatal(why)
+        done.cause, done.fatal = _describe(why), _fatal(why)
         found = _TOO_LARGE.search(done.cause)
         if found is not None:
             most = int(found[1])
@@ -190,7 +190,7 @@ def _window(messages: Sequence[Message], rows: list[int]) -> list[int]:
     return rows[:WINDOW]
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     text = redact(str(error) or type(error).__name__)
     return f"no answer within {CONFIRM_S:g} seconds" if isinstance(error, TimeoutError) else text
 

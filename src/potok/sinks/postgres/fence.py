@@ -47,13 +47,15 @@ class Fences:
             (*self._fence_key, opening.epoch, opening.committed),
         )
         fence = self._read(connection)
+        query, step = (name.replace("'", "''") for name in self._fence_key)
+        delete = f"DELETE FROM potok_fences WHERE query = '{query}' AND step = '{step}'"
         if fence.batch > opening.committed + 1:
-            query, step = (name.replace("'", "''") for name in self._fence_key)
-            remedy = (
-                "empty the table, or choose another, and then: "
-                f"DELETE FROM potok_fences WHERE query = '{query}' AND step = '{step}'"
-            )
+            remedy = f"empty the table, or choose another, and then: {delete}"
             raise SinkAhead(opening.step, self._label, fence.batch, opening.committed, remedy)
+        if fence.epoch > opening.epoch:
+            owner = f'a later start of query "{opening.query}"'
+            remedy = f"stop one of the two; if the query was started over, empty the table, and then: {delete}"
+            raise SinkTaken(opening.step, self._label, owner, remedy)
         connection.execute(
             "UPDATE potok_fences SET epoch = %s WHERE query = %s AND step = %s", (opening.epoch, *self._fence_key)
         )

@@ -11,12 +11,14 @@ from contextlib import contextmanager
 from decimal import Decimal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.request import Request
 
 import fastavro
 import pyarrow as pa
 import pytest
 
 from potok import StreamsBuilder
+from potok.errors import SchemaError
 from potok.records.formats.debezium.registered_avro import RegistryUnreachable, as_json
 from potok.records.formats.registry import format_named
 from potok.testing import TestDriver
@@ -61,6 +63,11 @@ def serving() -> Iterator[Registry]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             registry.asked.append((self.path, self.headers["Authorization"]))
+            if self.path.startswith("/moved"):
+                self.send_response(302)
+                self.send_header("Location", self.path.removeprefix("/moved"))
+                self.end_headers()
+                return
             found = SCHEMAS.get(int(self.path.removeprefix("/schemas/ids/")))
             body = json.dumps({"schema": json.dumps(found)}).encode()
             self.send_response(200 if found else 404)
@@ -152,6 +159,53 @@ def test_a_registry_that_is_away_is_waited_for() -> None:
     with pytest.raises(RegistryUnreachable) as found:
         as_json(_binary([event("c", ANN)]), gone)
     assert found.value.passing
+
+
+def test_a_schema_that_is_gone_is_asked_for_once_per_block(registry: Registry) -> None:
+    _, errors = as_json(_binary([b"\0\0\0\0\x63rest" for _ in range(5)]), registry.url)
+    assert list(errors) == [0, 1, 2, 3, 4] and len(set(errors.values())) == 1
+    assert registry.asked == [("/schemas/ids/99", None)]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hid/den@host:8081",
+        "http://me:hidden@host:port",
+        "http://me:hidden@host:99999",
+        "http://me:hidden@",
+        "file:///etc/hidden",
+        "host:8081/hidden",
+        "hidden",
+    ],
+)
+def test_a_registry_that_is_no_url_of_http_is_an_error_of_the_option(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGISTRY_URL", url)
+    for registry in (url, "env:REGISTRY_URL"):
+        with pytest.raises(SchemaError, match="the option registry is not a URL of HTTP") as caught:
+            format_named(f"debezium;registry={registry}").decode(_binary([event("c", ANN)]), None)
+        assert "hid" not in str(caught.value)
+
+
+def test_an_address_of_ipv6_keeps_its_brackets(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Opener:
+        def open(self, request: Request, timeout: float) -> None:
+            raise OSError(f"asked {request.full_url}")
+
+    monkeypatch.setattr("potok.records.formats.debezium.registered_avro.build_opener", lambda *_: Opener())
+    with pytest.raises(RegistryUnreachable, match=r"asked http://\[::1\]/schemas/ids/7"):
+        as_json(_binary([event("c", ANN)]), "http://[::1]")
+
+
+def test_redirects_and_large_answers_of_a_registry_are_not_taken(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SCHEMAS, 21, {"type": "enum", "name": "E", "symbols": ["A"], "doc": "x" * (5 << 20)})
+    with pytest.raises(RegistryUnreachable, match="its answer is larger than 4 MB"):
+        _decoded(b"\0\0\0\0\x15\0", registry.url)
+    with pytest.raises(RegistryUnreachable, match="it answers 302"):
+        _decoded(b"\0\0\0\0\x07\0", f"{registry.url}/moved")
+    assert [path for path, _ in registry.asked] == ["/schemas/ids/21", "/moved/schemas/ids/7"]
 
 
 def _binary(values: list[bytes | None]) -> Any:

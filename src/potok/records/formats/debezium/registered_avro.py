@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import io
 import os
+import re
 import struct
 from base64 import b64encode
 from collections.abc import Mapping
 from http.client import HTTPException
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import unquote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import orjson
 import pyarrow as pa
@@ -20,11 +20,13 @@ import pyarrow.compute as pc
 
 from potok.errors import PotokError, SchemaError
 from potok.extras import need_extra
-from potok.redact import redact_url
+from potok.redact import redact_url, split_url
 
 _MAGIC = b"\0"
 _HEADER = 5
 _TIMEOUT_S = 10.0
+_MOST_BYTES = 4 << 20
+_HIGHEST_PORT = 65_535
 _NOT_FOUND = 404
 _ENVIRONMENT = "env:"
 _DEEPEST = 100
@@ -55,18 +57,38 @@ def as_json(values: pa.Array, registry: str) -> tuple[pa.Array, dict[int, str]]:
     if not pc.any(marked).as_py():
         return values, {}
     need_extra("Avro of a schema registry", "avro")
+    url = _url_of(registry)
     found = values.to_pylist()
     errors: dict[int, str] = {}
+    schemas: dict[int, Any] = {}
     for row, is_avro in enumerate(marked.to_pylist()):
         if is_avro:
             try:
-                found[row] = _json(found[row], registry)
+                found[row] = _json(found[row], url, schemas)
             except ValueError as error:
                 found[row], errors[row] = None, str(error)
     return pa.array(found, pa.binary()), errors
 
 
-def _json(data: bytes, registry: str) -> bytes:
+def _url_of(registry: str) -> str:
+    """Return the URL that the option names; raise if it is not one. It is not shown: it may contain a password."""
+    url = registry
+    if registry.startswith(_ENVIRONMENT):
+        name = registry.removeprefix(_ENVIRONMENT)
+        if name not in os.environ:
+            raise SchemaError(
+                f"the environment variable {name} is not set", hint=f"export {name}=http://user:password@host:8081"
+            )
+        url = os.environ[name]
+    parts = split_url(url)
+    host, _, port = ("", "", "") if parts is None else re.sub(r":(\d*)$", r" \1", parts.hosts).partition(" ")
+    right = parts is not None and parts.scheme.lower() in ("http", "https") and host and not parts.options
+    if not right or "," in host or int(port or 0) > _HIGHEST_PORT or not re.fullmatch(r"[!-~]*", url):
+        raise SchemaError("the option registry is not a URL of HTTP", hint='write "http://host:8081", with % escapes')
+    return url
+
+
+def _json(data: bytes, url: str, schemas: dict[int, Any]) -> bytes:
     import fastavro
 
     if len(data) < _HEADER:
@@ -74,7 +96,15 @@ def _json(data: bytes, registry: str) -> bytes:
     number = int.from_bytes(data[1:_HEADER], "big")
     stream = io.BytesIO(data)
     stream.seek(_HEADER)
-    schema = _schema(registry, number)
+    if number not in schemas:
+        try:
+            schemas[number] = _schema(url, number)
+        except UnknownSchema as error:
+            # The registry is not asked again for each record of the block.
+            schemas[number] = error
+    schema = schemas[number]
+    if isinstance(schema, UnknownSchema):
+        raise UnknownSchema(str(schema))
     try:
         value = fastavro.schemaless_reader(stream, schema, None)
         text = orjson.dumps(value, default=_base64)
@@ -92,20 +122,12 @@ def _base64(value: object) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def _schema(registry: str, number: int) -> Any:
+def _schema(url: str, number: int) -> Any:
     """Return a schema of the registry, in which a number always means the same."""
     import fastavro
 
     from potok.records.formats.avro_format import without_logical_types
 
-    url = registry
-    if registry.startswith(_ENVIRONMENT):
-        name = registry.removeprefix(_ENVIRONMENT)
-        if name not in os.environ:
-            raise SchemaError(
-                f"the environment variable {name} is not set", hint=f"export {name}=http://user:password@host:8081"
-            )
-        url = os.environ[name]
     answer = _get(url, number)
     try:
         found = orjson.loads(answer)
@@ -146,21 +168,30 @@ def _check_depth(schema: Any, named: Mapping[str, Any], around: tuple[str, ...],
         checked.add(within[-1])
 
 
+class _NoRedirects(HTTPRedirectHandler):
+    """Does not follow a redirect, which would send the password to another server."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def _get(url: str, number: int) -> bytes:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    plain = parts._replace(netloc=f"{host}:{parts.port}" if parts.port else host).geturl().rstrip("/")
-    headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
-    if parts.username is not None:
-        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        headers["Authorization"] = f"Basic {b64encode(user.encode()).decode()}"
+    parts = split_url(url)
+    assert parts is not None, "checked"
+    request = Request(f"{parts.address.rstrip('/')}/schemas/ids/{number}")
+    request.add_header("Accept", "application/vnd.schemaregistry.v1+json, application/json")
+    if parts.user is not None:
+        user = f"{parts.user}:{parts.password or ''}"
+        request.add_header("Authorization", f"Basic {b64encode(user.encode()).decode()}")
     try:
-        with urlopen(Request(f"{plain}/schemas/ids/{number}", headers=headers), timeout=_TIMEOUT_S) as response:
-            data: bytes = response.read()
-            return data
+        with build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_S) as response:
+            data: bytes = response.read(_MOST_BYTES + 1)
     except HTTPError as error:
         if error.code == _NOT_FOUND:
             raise UnknownSchema(f"the registry has no schema {number}") from error
         raise RegistryUnreachable(url, f"it answers {error.code}") from error
     except (OSError, HTTPException, ValueError) as error:
         raise RegistryUnreachable(url, str(error)) from error
+    if len(data) > _MOST_BYTES:
+        raise RegistryUnreachable(url, f"its answer is larger than {_MOST_BYTES >> 20} MB")
+    return data

@@ -68,7 +68,7 @@ async function openSagas(root, signal) {
     if (!(await confirmed(`${action[0].toUpperCase()}${action.slice(1)} ${plain(id)}?`, what[action], { action, danger: action !== "retry" }))) return;
     try {
       await post(path("sagas", name, String(id), action));
-      notify(`${plain(id)} is told to ${action}; it acts with its next batch`);
+      notify(`${plain(id)} will ${action} with its next batch`);
       refresh();
     } catch (error) {
       notifyOf(error);

@@ -77,12 +77,27 @@ def test_dead_letters_are_purged(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [{"positions": ["x"]}, {"positions": "0:1"}, {"reason": "bad"}, {"resaon": "decode"}, [1], {"since": "noon"}],
+    [
+        {"positions": []},
+        {"positions": ["x"]},
+        {"positions": "0:1"},
+        {"reason": "bad"},
+        {"resaon": "decode"},
+        [1],
+        {"since": "noon"},
+    ],
 )
 def test_a_selection_that_cannot_be_read_replays_nothing(client: httpx.Client, spoilt: Play, body: Any) -> None:
     answer = client.post(f"{QUERY}/replay", json=body)
     assert answer.status_code == 400 and answer.json()["hint"]
     assert spoilt.broker.end_offsets("orders")[0] == 3
+
+
+def test_an_empty_list_of_positions_purges_nothing(client: httpx.Client) -> None:
+    answer = client.post(f"{QUERY}/purge", json={"positions": []})
+    assert (answer.status_code, answer.json()["hint"]) == (400, "leave it out to select all")
+    assert client.get(QUERY).json()["open"] == 3
+    assert client.post(f"{QUERY}/purge", json={"positions": None}).json()["dead_letters"] == 3
 
 
 def test_replay_and_purge_need_the_scope_to_write(spoilt: Play) -> None:

@@ -86,7 +86,7 @@ async def dead_letters(
     reason and the error."""
     caller_of(request.scope).require(READ)
     site = site_of(request)
-    positions = [] if position is None else [position]
+    positions = None if position is None else [position]
     given = {"step": step, "reason": reason, "topic": topic, "since": since, "until": until, "positions": positions}
 
     def work() -> Response:
@@ -171,9 +171,11 @@ def _selection(given: Mapping[str, Any]) -> Selection:
     reason = given.get("reason")
     if reason is not None and reason not in list(Reason):
         raise BadRequest(f'there is no reason "{reason}"', hint=f"use one of: {', '.join(Reason)}")
-    positions = given.get("positions") or ()
-    if not isinstance(positions, list | tuple):
+    positions = given.get("positions")
+    if positions is not None and not isinstance(positions, list):
         raise BadRequest("positions is not a list", hint='write ["0:12"]')
+    if positions is not None and not positions:
+        raise BadRequest("positions is empty", hint="leave it out to select all")
     texts = {name: given.get(name) for name in ("step", "topic")}
     return Selection(
         texts["step"],
@@ -181,7 +183,7 @@ def _selection(given: Mapping[str, Any]) -> Selection:
         texts["topic"],
         instant_ms(_text(given.get("since"))),
         instant_ms(_text(given.get("until"))),
-        frozenset(map(_position, positions)),
+        frozenset(map(_position, positions or ())),
     )
 
 

@@ -6,6 +6,7 @@ import httpx
 import pytest
 
 from potok.records.log_record import LogRecord
+from potok.server.inspection import browse
 from server.conftest import sell
 from statements.playing import Play
 
@@ -68,6 +69,28 @@ def test_records_from_a_time_on_come_in_order_over_all_pages(client: httpx.Clien
     assert numbers(client.get("/topics/plain/records", params={"at": "99000000"}).json()) == []
 
 
+@pytest.mark.parametrize("page_bytes", [1, 3_000, 20_000])
+def test_a_page_of_long_records_is_short_and_pages_have_no_gaps(
+    client: httpx.Client, shop: Play, monkeypatch: pytest.MonkeyPatch, page_bytes: int
+) -> None:
+    monkeypatch.setattr(browse, "PAGE_BYTES", page_bytes)
+    shop.broker.create_topic("plain", 3)
+    for number in range(150):
+        record = LogRecord(b"k", b"x" * 100, number * 1_000)
+        shop.broker.append("plain", [record], partition=number % 3 if number < 60 else 0)
+    for asked, end in (({"after": "0:0,1:0,2:0"}, "next"), (dict[str, str](), "previous")):
+        seen, pages, step = list[int](), 0, "after" if end == "next" else "before"
+        page = client.get("/topics/plain/records", params={"limit": 1_000, **asked}).json()
+        assert 0 < len(page["records"]) < 150
+        while True:
+            seen = seen + numbers(page) if end == "next" else numbers(page) + seen
+            pages += 1
+            if page["at_end"] or pages > 150:
+                break
+            page = client.get("/topics/plain/records", params={"limit": 1_000, step: page[end]}).json()
+        assert seen == list(range(150))
+
+
 def test_records_of_a_key_are_searched_in_its_partition_or_in_one_that_is_named(
     client: httpx.Client, shop: Play
 ) -> None:
@@ -100,7 +123,7 @@ def test_one_record_can_be_read_whole(client: httpx.Client, shop: Play) -> None:
     ("params", "status"),
     [
         ({"partition": 9}, 404), ({"after": "x"}, 400), ({"after": "0:99"}, 400), ({"at": "noon"}, 400),
-        ({"limit": 0}, 400), ({"limit": 5_000}, 400),
+        ({"limit": 0}, 400), ({"limit": 5_000}, 400), ({"limit": 11, "whole": True}, 400),
     ],
 )  # fmt: skip
 def test_a_request_that_cannot_be_read_is_refused(

@@ -6,7 +6,7 @@ import base64
 import heapq
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,10 @@ SHOWN_BYTES = 4_096
 SEARCH_S = 2.0
 """How long one request searches for a key; the next one continues where it stopped."""
 
+PAGE_BYTES = 16 << 20
+"""How many bytes of records one page reads, over all partitions; a page with long records has fewer of them."""
+
+_FIRST_STEP = 16
 _BLOCK = 50_000
 
 Positions = Mapping[int, int]
@@ -60,12 +64,14 @@ class Browser:
 
     def forwards(self, positions: Positions, limit: int) -> Page:
         """Return the next records from these positions on, merged by time."""
-        blocks = {part: self._first(part, at, limit) for part, at in self._within(positions).items()}
+        share = _share(positions)
+        blocks = {part: self._first(part, at, limit, share) for part, at in self._within(positions).items()}
         return self._page(blocks, positions, limit, from_end=False)
 
     def backwards(self, positions: Positions, limit: int) -> Page:
         """Return the last records before these positions, merged by time."""
-        blocks = {part: self._last(part, at, limit) for part, at in self._within(positions).items()}
+        share = _share(positions)
+        blocks = {part: self._last(part, at, limit, share) for part, at in self._within(positions).items()}
         return self._page(blocks, positions, limit, from_end=True)
 
     def of_key(self, key: bytes, positions: Positions, limit: int) -> Page:
@@ -78,7 +84,7 @@ class Browser:
             begin = max(self.starts[part], rest[part] - _BLOCK)
             batches = [self._having(batch, key) for batch in self._broker.read(self._topic, part, begin, rest[part])]
             searched += rest[part] - begin
-            kept = _cut(batches, limit - len(found), from_end=True)[::-1]
+            kept = _cut(batches, limit - len(found), from_end=True)
             is_cut = sum(len(batch) for batch in kept) < sum(len(batch) for batch in batches)
             rows = [row for batch in kept for row in self._shown(batch, part)]
             found = [*rows, *found]
@@ -94,32 +100,36 @@ class Browser:
     def _within(self, positions: Positions) -> dict[int, int]:
         return {part: min(max(at, self.starts[part]), self.ends[part]) for part, at in positions.items()}
 
-    def _first(self, part: int, start: int, limit: int) -> list[pa.RecordBatch]:
-        """Return at least `limit` records if there are so many: compaction leaves gaps."""
+    def _first(self, part: int, start: int, limit: int, share: int) -> list[pa.RecordBatch]:
+        """Return at least `limit` records if there are so many, or as many as have `share` bytes: compaction leaves
+        gaps."""
         found: list[pa.RecordBatch] = []
-        reach, end = limit, self.ends[part]
-        while start < end and sum(len(batch) for batch in found) < limit:
+        reach, end = min(limit, _FIRST_STEP), self.ends[part]
+        while start < end and not _is_enough(found, limit, share):
             found += list(self._broker.read(self._topic, part, start, min(end, start + reach)))
-            start, reach = start + reach, reach * 4
+            start, reach = start + reach, _next_reach(found, reach, share)
         return found
 
-    def _last(self, part: int, end: int, limit: int) -> list[pa.RecordBatch]:
+    def _last(self, part: int, end: int, limit: int, share: int) -> list[pa.RecordBatch]:
         found: list[pa.RecordBatch] = []
-        reach, start = limit, self.starts[part]
-        while start < end and sum(len(batch) for batch in found) < limit:
+        reach, start = min(limit, _FIRST_STEP), self.starts[part]
+        while start < end and not _is_enough(found, limit, share):
             begin = max(start, end - reach)
             found = [*self._broker.read(self._topic, part, begin, end), *found]
-            end, reach = begin, reach * 4
+            end, reach = begin, _next_reach(found, reach, share)
         return found
 
     def _page(
         self, blocks: Mapping[int, list[pa.RecordBatch]], positions: Positions, limit: int, *, from_end: bool
     ) -> Page:
-        runs = [
-            [row for batch in _cut(batches, limit, from_end=from_end) for row in self._shown(batch, part)]
+        runs = {
+            part: [row for batch in _cut(batches, limit, from_end=from_end) for row in self._shown(batch, part)]
             for part, batches in blocks.items()
-        ]
-        chosen = _merged(runs, limit, from_end=from_end)
+        }
+        share = _share(positions)
+        short = {part for part, found in blocks.items() if _rows(found) < limit and _bytes(found) >= share}
+        last = {(part, runs[part][0 if from_end else -1]["offset"]) for part in short if runs[part]}
+        chosen = _merged(list(runs.values()), limit, last, from_end=from_end)
         following, preceding = self._within(positions), self._within(positions)
         for record in chosen:
             part, offset = record["partition"], record["offset"]
@@ -171,24 +181,59 @@ class Browser:
         return text if self._whole or len(text) <= SHOWN_BYTES else text[: SHOWN_BYTES - 1] + "…"
 
 
+def _share(positions: Positions) -> int:
+    """Return how many bytes of each partition one page reads."""
+    return max(1, PAGE_BYTES // max(1, len(positions)))
+
+
+def _rows(found: list[pa.RecordBatch]) -> int:
+    return sum(len(batch) for batch in found)
+
+
+def _bytes(found: list[pa.RecordBatch]) -> int:
+    return sum(batch.nbytes for batch in found)
+
+
+def _is_enough(found: list[pa.RecordBatch], limit: int, share: int) -> bool:
+    return _rows(found) >= limit or _bytes(found) >= share
+
+
+def _next_reach(found: list[pa.RecordBatch], reach: int, share: int) -> int:
+    """Return how many offsets to read next: four times as many, but with long records not far beyond the share."""
+    size, count = _bytes(found), _rows(found)
+    if not size:
+        return reach * 4
+    return min(reach * 4, max(_FIRST_STEP, (share - size) * count // size))
+
+
 def _cut(batches: list[pa.RecordBatch], limit: int, *, from_end: bool) -> list[pa.RecordBatch]:
-    """Return the first or the last rows of several batches."""
+    """Return the first or the last rows of several batches, in their order."""
     kept: list[pa.RecordBatch] = []
     for batch in reversed(batches) if from_end else batches:
         if limit <= 0:
             break
         kept.append(batch.slice(max(0, len(batch) - limit)) if from_end else batch.slice(0, limit))
         limit -= len(batch)
-    return kept
+    return kept[::-1] if from_end else kept
 
 
-def _merged(runs: Sequence[list[dict[str, Any]]], limit: int, *, from_end: bool) -> list[dict[str, Any]]:
+def _merged(
+    runs: Sequence[list[dict[str, Any]]], limit: int, last: Collection[tuple[int, int]], *, from_end: bool
+) -> list[dict[str, Any]]:
     """Return the first or the last records of all runs in the order in which they were appended. Records of one run
-    keep their order, so that a page has no gaps."""
+    keep their order, so that a page has no gaps. It ends at one of the `last` positions, after which its partition has
+    records that were not read."""
     if not from_end:
-        return list(itertools.islice(heapq.merge(*runs, key=_appended), limit))
+        return list(_until(itertools.islice(heapq.merge(*runs, key=_appended), limit), last))
     merged = heapq.merge(*(reversed(run) for run in runs), key=_appended, reverse=True)
-    return list(itertools.islice(merged, limit))[::-1]
+    return list(_until(itertools.islice(merged, limit), last))[::-1]
+
+
+def _until(records: Iterator[dict[str, Any]], last: Collection[tuple[int, int]]) -> Iterator[dict[str, Any]]:
+    for record in records:
+        yield record
+        if (record["partition"], record["offset"]) in last:
+            return
 
 
 def _appended(record: dict[str, Any]) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from potok.server.answers import AnswerSize
 from potok.server.api.feeds import format_positions, parse_positions
 from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
-from potok.server.errors import NotThere
+from potok.server.errors import BadRequest, NotThere
 from potok.server.inspection.browse import Browser, Page
 from potok.server.inspection.readers import readers_of, topic_roles
 from potok.server.instants import instant_ms
@@ -25,6 +25,7 @@ from potok.sql.catalog import Source
 router = APIRouter(tags=["topics"])
 
 _MOST = 1_000
+_MOST_WHOLE = 10
 
 
 @router.get("/topics", summary="List the topics")
@@ -86,12 +87,14 @@ async def records(
     key: str | None = Query(None, description="Only the records of this key, the latest; it continues with `before`."),
     partition: int | None = Query(None, ge=0, description="Only this partition."),
     limit: int = Query(100, ge=1, le=_MOST, description="Maximum number of records."),
-    whole: bool = Query(False, description="Complete keys and values, also as base64; lists truncate them."),
+    whole: bool = Query(False, description="Complete keys and values, also as base64; at most 10 records."),
 ) -> Response:
     """Return records, the oldest first, with decoded keys and values; without a position, the latest ones. `next` and
     `previous` are the positions to continue from with `after` and `before`. A time is found by the index of the log."""
     caller_of(request.scope).require(READ)
     site, time_ms = site_of(request), instant_ms(at)
+    if whole and limit > _MOST_WHOLE:
+        raise BadRequest(f"limit={limit} is too much for complete records", hint=f"set limit to {_MOST_WHOLE} or less")
 
     def work() -> Response:
         _check_exists(site, name)

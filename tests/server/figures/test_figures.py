@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from potok.errors import LogError
 from potok.log.open import open_broker
 from potok.server.figures import figures as figures_module
 from potok.server.figures.figures import Figures
 from potok.settings import Settings
 from potok.snapshots.tables import NoSuchQuery
 from potok.statements.query_tables import QueryTables
+
+RUN = Figures._run
 
 
 class Counting:
@@ -82,6 +87,37 @@ def test_a_query_that_does_not_exist_is_an_error_with_those_that_do(figures: Fig
     with pytest.raises(NoSuchQuery) as raised:
         figures.snapshot("shp")
     assert raised.value.hint == "there are: shop"
+
+
+def test_a_log_that_does_not_answer_does_not_end_the_sampling(
+    figures: Figures, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_rows() -> list[dict[str, Any]]:
+        raise LogError("the log does not answer")
+
+    figures.add("q", Counting())
+    monkeypatch.setattr(figures, "_rows", no_rows)
+    figures._sample_if_due()
+    assert figures.totals_history() == []
+
+
+@pytest.mark.parametrize("event", ["look", "close"])
+def test_a_look_or_the_end_just_before_sampling_pauses_is_noticed(figures: Figures, event: str) -> None:
+    class Wake(threading.Event):
+        def clear(self) -> None:
+            if event == "look":
+                figures._looked_at = time.monotonic()
+            else:
+                figures._closed.set()
+            self.set()
+            super().clear()
+
+        def wait(self, timeout: float | None = None) -> bool:
+            pytest.fail("the event was lost")
+
+    figures._wake = Wake()
+    figures._sample_if_due = figures._closed.set  # type: ignore[method-assign]
+    RUN(figures)
 
 
 def test_queries_of_push_clients_are_left_out(figures: Figures) -> None:

@@ -162,9 +162,11 @@ class Figures:
 
     def _run(self) -> None:
         while not self._closed.is_set():
-            if time.monotonic() - self._looked_at > WATCHED_S:
-                self._wake.clear()
+            self._wake.clear()
+            if time.monotonic() - self._looked_at > WATCHED_S and not self._closed.is_set():
                 self._wake.wait()
+            if self._closed.is_set():
+                return
             self._sample_if_due()
             self._closed.wait(SAMPLE_S)
 
@@ -175,12 +177,12 @@ class Figures:
             self._sampled_at = time.monotonic()
             try:
                 names = self.names()
+                followed = self._follow(names)
+                with self._lock:
+                    for gone in self._followed.keys() - names:
+                        del self._followed[gone]
+                for name in names:
+                    followed[name].sample()
+                self._totals.append(totals(self._rows()))
             except PotokError:  # the log does not answer: the figures stay as they are
                 return
-            followed = self._follow(names)
-            with self._lock:
-                for gone in self._followed.keys() - names:
-                    del self._followed[gone]
-            for name in names:
-                followed[name].sample()
-            self._totals.append(totals(self._rows()))

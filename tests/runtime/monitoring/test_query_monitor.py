@@ -84,3 +84,15 @@ def test_a_query_whose_oldest_unread_record_is_too_old_is_not_ready(
         monitor.health.is_ready()
         made.collector.lag_times.settle()
         assert reasons(monitor.health.is_ready()) == found
+
+
+def test_a_look_at_what_is_ready_keeps_the_lags_of_queries_that_do_not_run(shared: ByHand) -> None:
+    send(shared.broker, 10)
+    shared.add(counting("failing"))
+    shared.settle()
+    {query.name: query for query in shared.members()}["failing"].fail(SinkError("the sink is full"))
+    _, made = monitored(shared, ready_lag_ms=1)
+    made.collector.lags(group_readings(shared))
+    seen = set(made.collector.lag_times._seen)
+    assert seen and reasons(list(made._not_ready())) == [("failed", "failing")]
+    assert set(made.collector.lag_times._seen) == seen

@@ -22,6 +22,7 @@ from potok.records.log_record import LogRecord
 from potok.runtime.monitoring import tracing
 from potok.runtime.monitoring.tracing import BatchTracer, tracer_of
 from potok.settings import Settings
+from potok.state.fence import Attempt
 from potok.testing.outputs import read_outputs
 from runtime.queries.by_hand import ByHand
 
@@ -134,6 +135,24 @@ def test_an_attempt_that_fails_is_a_trace_with_an_error(group: ByHand, spans: In
     [failed] = spans.get_finished_spans()
     assert (failed.name, failed.status.status_code) == ("shop batch", StatusCode.ERROR)
     assert [event.name for event in failed.events] == ["exception"]
+
+
+def test_the_error_of_a_trace_has_no_secrets(spans: InMemorySpanExporter) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    trace = BatchTracer(provider).begin("shop", Attempt(1, 1))
+    assert trace is not None
+    try:
+        raise ValueError("cannot reach postgresql://ann:hunter2@db/shop\nsecond line")
+    except ValueError as error:
+        trace.fail(error)
+    [failed] = spans.get_finished_spans()
+    [event] = failed.events
+    found = event.attributes or {}
+    assert failed.status.description == "cannot reach postgresql://ann@db/shop"
+    assert found["exception.type"] == "ValueError"
+    assert "second line" in str(found["exception.message"]) and "Traceback" in str(found["exception.stacktrace"])
+    assert "hunter2" not in failed.to_json()
 
 
 def test_a_batch_that_is_not_sampled_measures_nothing(tmp_path: Path, spans: InMemorySpanExporter) -> None:

@@ -62,8 +62,11 @@ class GroupMonitor:
         most_ms = self._settings.ready_lag_ms
         if not most_ms:
             return
-        running = [reading for reading in readings if reading.state == "running"]
-        for query, lags in self.collector.lags(running).items():
+        # Lags of all, because the collector forgets the topics of those that are left out.
+        running = {reading.query for reading in readings if reading.state == "running"}
+        for query, lags in self.collector.lags(readings).items():
+            if query not in running:
+                continue
             oldest_s = max((lag.seconds or 0.0 for lag in lags.values()), default=0.0)
             if oldest_s * 1000 > most_ms:
                 detail = f"its oldest unread record is {oldest_s:.0f} seconds old, the bound is {show_ms(most_ms)}"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from potok.extras import need_extra
 from potok.operators.core.task_report import Report
+from potok.redact import redact
 from potok.settings import Settings
 from potok.state.fence import Attempt
 from potok.version import __version__
@@ -76,8 +78,17 @@ class BatchTrace:
         """End the trace of an attempt that is void."""
         from opentelemetry.trace import Status, StatusCode
 
-        self._span.set_status(Status(StatusCode.ERROR, str(error).partition("\n")[0]))
-        self._span.record_exception(error)
+        self._span.set_status(Status(StatusCode.ERROR, redact(str(error)).partition("\n")[0]))
+        kind = type(error)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        self._span.add_event(
+            "exception",
+            {
+                "exception.type": redact(name),
+                "exception.message": redact(str(error)),
+                "exception.stacktrace": redact("".join(traceback.format_exception(error))),
+            },
+        )
         self._span.end()
 
     def _child(self, parent: Span, name: str, start_ns: int, attributes: Mapping[str, Any] | None = None) -> Span:

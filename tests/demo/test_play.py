@@ -84,7 +84,7 @@ def test_without_a_port_the_first_free_one_is_taken(tmp_path: Path, monkeypatch:
         monkeypatch.setattr("potok.demo.play.DEFAULT_PORT", taken)
         with listening(database, None) as server:
             assert taken < server.port < taken + PORTS
-        with pytest.raises(CannotListen, match="--port"):
+        with pytest.raises(CannotListen, match="choose another port"):
             listening(database, taken)
 
 

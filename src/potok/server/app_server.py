@@ -17,7 +17,7 @@ class CannotListen(SetupError):
     """The address is not available on this machine, or in use."""
 
     def __init__(self, host: str, port: int, why: str) -> None:
-        hint = "choose another one with --port, or 0 for any free port"
+        hint = "choose another port, or 0 for any free port"
         super().__init__(f"cannot listen on {host} port {port}: {why}", hint=hint)
 
 

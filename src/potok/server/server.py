@@ -9,6 +9,7 @@ from potok.monitoring.monitor import Monitor
 from potok.server.access.guard import is_loopback
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import Tokens
+from potok.server.address import DEFAULT_HOST
 from potok.server.app import create_app
 from potok.server.app_server import AppServer
 from potok.server.errors import OpenToAll
@@ -17,7 +18,7 @@ from potok.server.pages import Files, Page
 from potok.statements.database import Database
 from potok.statements.query_tables import Controlled, QueryTables
 
-DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8088
+DEFAULT_PORT = 8088
 SWITCH_S = 0.001
 
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
+import orjson
 import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
@@ -103,6 +105,22 @@ def test_an_idempotency_key_is_remembered_after_the_log_is_reopened(tmp_path: Pa
     assert prune(broker, before_ms=1 << 60) == 1
     append_once(broker, "orders", placed, "abc", body)
     assert len(records(broker)) == 2
+
+
+@pytest.mark.parametrize("stored_as", ["told", "unknown"])
+def test_a_key_stored_by_another_version_is_not_appended_again(tmp_path: Path, stored_as: str) -> None:
+    body, placed = b"body", records_of(RECORD)
+    with closing(EmbeddedBroker(tmp_path)) as broker:
+        broker.create_topic("orders")
+        reported = append_once(broker, "orders", placed, "abc", body)
+        ((name, data),) = broker.list_metadata("http/once/").items()
+        stored = orjson.loads(data)
+        stored[stored_as] = stored.pop("response")
+        broker.set_metadata({name: orjson.dumps(stored)}, {name: data})
+        again = append_once(broker, "orders", placed, "abc", body)
+        assert again["repeated"] and again.items() <= {**reported, "repeated": True}.items()
+        assert ("position" in again) == (stored_as == "told")
+        assert len(records(broker)) == 1
     broker.close()
 
 

@@ -63,7 +63,8 @@ def append_once(
     before = orjson.loads(found)
     if before["body"] != digest:
         raise KeyUsedBefore(key)
-    return {**before["response"], "repeated": True}
+    # The second is an earlier name of the field. The records were appended, even if the response cannot be read.
+    return {**(before.get("response") or before.get("told") or response), "repeated": True}
 
 
 def _parts(broker: Broker, topic: str, records: Sequence[AddressedRecord]) -> list[tuple[int, pa.RecordBatch]]:

@@ -25,6 +25,7 @@ from potok.snapshots.saga_instances import (
     SeveralSagas,
     UnknownState,
 )
+from potok.snapshots.table_search import TooManyVersions
 from potok.snapshots.table_view import NotWindowed
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
 from potok.sql.budget import TimeIsOver, TooLarge
@@ -88,6 +89,7 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (NotWindowed, 400),
     (NoHistory, 400),
     (BeforeHistory, 400),
+    (TooManyVersions, 400),
     (NoSuchSaga, 404),
     (NoSuchInstance, 404),
     (UnknownAction, 400),

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from potok.errors import QueryError
+from potok.operators.tables.versions import versions_of
+from potok.records.keys import encode_key
 from potok.snapshots.rows.key_ranges import ALL, Span, span_of_prefix, span_of_range
 from potok.snapshots.rows.key_text import parse_key
 from potok.snapshots.rows.layout import TableLayout
@@ -24,6 +27,15 @@ AT_ONCE = 2_000
 _MISSING = object()
 
 Row = tuple[Any, Any]
+
+
+class TooManyVersions(QueryError):
+    """All rows of a table at an instant were requested, and the table retains too many versions."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f'table "{table}" has more than {SCANNED} versions', hint="name a key, or read the history of one key"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +73,9 @@ def search_table(tables: Tables, table: str, wanted: Search, limit: int) -> Foun
     if wanted.as_of_ms is not None:
         return _as_of(tables, shape, wanted, limit)
     if wanted.key is not None:
-        rows = [row for row in rows_of_key(tables, table, wanted.key, wanted.at_ms) if _in_windows(row[0], wanted)]
+        # The batch first: the rows are at least as new as it.
         batch = tables.read(lambda snapshot: snapshot.batch)
+        rows = [row for row in rows_of_key(tables, table, wanted.key, wanted.at_ms) if _in_windows(row[0], wanted)]
         return Found(rows[:limit], len(rows) > limit, batch)
     reader, span = RowReader(shape), _span(shape, wanted)
 
@@ -111,15 +124,29 @@ def _as_of(tables: Tables, layout: TableLayout, wanted: Search, limit: int) -> F
     as_of_ms = wanted.as_of_ms
     check_retained(layout, tables.watermark_ms(layout.table), as_of_ms)
     reader = RowReader(layout)
+    keys = None if wanted.key is None else _encoded(layout, wanted.key)
 
     def work(snapshot: Snapshot) -> Found:
-        found = reader.as_of(snapshot, as_of_ms)
+        if keys is None:
+            _check_readable(snapshot, layout)
+        found = reader.as_of(snapshot, as_of_ms, keys)
         values = found.values if isinstance(found.values, list) else found.values.to_pylist()
         rows = zip(map(hashable, found.keys), values, strict=True)
         chosen = in_order([row for row in rows if _is_wanted(row[0], wanted, layout)])
         return Found(chosen[:limit], len(chosen) > limit, snapshot.batch)
 
     return tables.read(work)
+
+
+def _encoded(layout: TableLayout, word: str) -> list[bytes]:
+    found = (encode_key(key, layout.key_type) for key in parse_key(layout, word))
+    return [key for key in found if key is not None]
+
+
+def _check_readable(snapshot: Snapshot, layout: TableLayout) -> None:
+    cells = itertools.islice(snapshot.scan(versions_of(layout.cell_table)), SCANNED + 1)
+    if sum(1 for _ in cells) > SCANNED:
+        raise TooManyVersions(layout.table)
 
 
 def _span(layout: TableLayout, wanted: Search) -> Span:

@@ -12,6 +12,7 @@ from operators.core.in_process import InProcess
 from potok.dsl.builder import StreamsBuilder
 from potok.server.server import Server
 from potok.settings import Settings
+from potok.snapshots import table_search
 from potok.statements.database import Database
 from potok.topology.nodes.windows import tumbling_ms
 
@@ -99,6 +100,34 @@ def test_versions_show_what_a_row_was(client: httpx.Client) -> None:
         (row,) = client.get("/tables/prices", params=params).json()["rows"]
         assert (row["key"], row["value"]["price"]) == ("tea", 1.0)
     assert client.get("/tables/prices", params={"as_of": 50}).json()["rows"] == []
+
+
+def test_rows_at_an_instant_are_refused_if_there_are_too_many_versions(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_search, "SCANNED", 2)
+    assert client.get("/tables/prices", params={"as_of": 150}).status_code == 200
+    monkeypatch.setattr(table_search, "SCANNED", 1)
+    answer = client.get("/tables/prices", params={"as_of": 150})
+    assert answer.status_code == 400 and "one key" in answer.json()["hint"]
+    (row,) = client.get("/tables/prices", params={"as_of": 150, "key": "tea"}).json()["rows"]
+    assert row["value"]["price"] == 1.0
+
+
+def test_rows_of_a_key_are_at_least_as_new_as_their_batch(
+    client: httpx.Client, driver: InProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = table_search.rows_of_key
+
+    def then_commit(*wanted: Any) -> list[Any]:
+        rows = read(*wanted)
+        driver.send("orders", {"user": "bob", "amount": 1.0}, timestamp=HOUR_MS + 1)
+        driver.run()
+        return rows
+
+    before = client.get("/tables/counts", params={"key": "bob"}).json()["batch"]
+    monkeypatch.setattr(table_search, "rows_of_key", then_commit)
+    assert client.get("/tables/counts", params={"key": "bob"}).json()["batch"] == before
 
 
 def test_a_table_without_versions_says_how_to_keep_them(client: httpx.Client) -> None:

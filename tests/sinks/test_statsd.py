@@ -17,7 +17,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sinks.errors import DeliveryFailed
 from potok.sinks.guarantee import Guarantee
 from potok.sinks.sink_spec import Batch, Types
-from potok.sinks.statsd import NOT_A_NAME, NOT_A_NUMBER, StatsdTarget
+from potok.sinks.statsd import NOT_A_NAME, NOT_A_NUMBER, StatsdTarget, StatsdWriter
 from potok.sources import Gateway, Overload, Statsd
 from potok.testing import TestDriver
 from tests.log.waiting import until
@@ -162,3 +162,15 @@ def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: 
     builder.stream("values").to_statsd(**{"address": "127.0.0.1:8125"} | options)
     with pytest.raises(TopologyError, match=message), TestDriver(builder):
         pass
+
+
+def test_of_the_addresses_of_a_name_one_of_ipv4_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    with server() as (_, address):
+        port = int(address.rpartition(":")[2])
+        udp = (socket.SOCK_DGRAM, 17, "")
+        found = [(socket.AF_INET6, *udp, ("::1", port, 0, 0)), (socket.AF_INET, *udp, ("127.0.0.1", port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        writer = target_of(f"localhost:{port}").open(opening(DYNAMIC))
+        assert isinstance(writer, StatsdWriter)
+        assert writer._socket.getpeername() == ("127.0.0.1", port)
+        writer.close()

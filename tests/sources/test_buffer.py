@@ -154,3 +154,43 @@ def test_a_full_disk_is_a_full_buffer(monkeypatch: pytest.MonkeyPatch, policy: A
     monkeypatch.setattr(spool.os, "pwrite", full)
     assert buffer.offer(arrival(1, 20)) is (policy != "block")
     assert (counters.read().lost, counters.read().buffered) == (lost, 1)
+
+
+def test_a_full_disk_is_reported_once_until_it_has_room_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    buffer = Buffer(Overload(buffer="disk", when_full="block"), Counters())
+    assert buffer.offer(arrival(1, 20))
+    for reports in (1, 2):
+        with monkeypatch.context() as patch:
+            patch.setattr(spool.os, "pwrite", full)
+            assert not any(buffer.offer(arrival(1, 20)) for _ in range(3))
+        assert len(caplog.records) == reports
+        assert buffer.offer(arrival(1, 20))
+
+
+def test_records_that_cannot_be_read_from_disk_are_lost_and_those_behind_them_are_not(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def failing(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    counters = Counters()
+    buffer = Buffer(Overload(buffer="disk"), counters)
+    reported: list[list[str | None]] = [[] for _ in range(5)]
+    for each in reported:
+        assert buffer.offer(arrival(2, 20, each))
+    assert len(buffer.take(2, 1_000, 0.0)) == 1
+    for read in (failing, lambda *_: b"", lambda *_: b"\0" * 100):
+        with monkeypatch.context() as patch:
+            patch.setattr(spool.os, "pread", read)
+            assert buffer.take(2, 1_000, 0.0) == []
+    [last] = buffer.take(2, 1_000, 0.0)
+    buffer.settle(last, None)
+    counts = counters.read()
+    assert (counts.lost, counts.landed, counts.buffered) == ({"unreadable": 6}, 2, 2)
+    assert reported == [[], ["unreadable"], ["unreadable"], ["unreadable"], [None]]
+    assert "2 records of a buffer cannot be read from disk" in caplog.text

@@ -187,7 +187,7 @@ GATEWAY_LOST = Family(
     "potok_gateway_lost_total",
     "counter",
     "Records that a listener has lost, by reason: malformed, too_large, expired, dropped_newest, dropped_oldest, "
-    "not_accepted, kernel_dropped, missing.",
+    "not_accepted, unreadable, kernel_dropped, missing.",
     ("listener", "reason"),
 )
 GATEWAY_REFUSED = Family(

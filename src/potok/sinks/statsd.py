@@ -110,9 +110,9 @@ class StatsdWriter(SinkWriter):
         retry = Retry(BRIEFLY_MS)
         while True:
             try:
-                family, kind, protocol, _, address = socket.getaddrinfo(
-                    host.removeprefix("[").removesuffix("]"), int(port), type=socket.SOCK_DGRAM
-                )[0]
+                found = socket.getaddrinfo(host.removeprefix("[").removesuffix("]"), int(port), type=socket.SOCK_DGRAM)
+                # Most servers listen with IPv4 only, and a name such as localhost also has an address of IPv6.
+                family, kind, protocol, _, address = min(found, key=lambda each: each[0] != socket.AF_INET)
                 opened = socket.socket(family, kind, protocol)
                 opened.connect(address)
                 return opened

@@ -8,8 +8,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Collection
 
+import pyarrow as pa
+
 from potok.sources.arrival import Arrival
-from potok.sources.counters import DROPPED_NEWEST, DROPPED_OLDEST, EXPIRED, Counters
+from potok.sources.counters import DROPPED_NEWEST, DROPPED_OLDEST, EXPIRED, UNREADABLE, Counters
 from potok.sources.overload import Overload
 from potok.sources.spool import Spilled, Spool
 
@@ -33,7 +35,7 @@ class Buffer:
         self._waiting: deque[Arrival] = deque()
         self._records = self._bytes = self._in_memory = 0
         self._spool = Spool() if overload.buffer == "disk" else None
-        self._closed = False
+        self._closed = self._disk_is_full = False
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
 
@@ -99,10 +101,7 @@ class Buffer:
         for each in expired:
             self._forget(each)
             self.settle(each, EXPIRED)
-        for each in taken:
-            if self._spool is not None and isinstance(each.records, Spilled):
-                each.records = self._spool.read(each.records)
-        return taken
+        return [each for each in taken if self._is_read(each)]
 
     def settle(self, arrival: Arrival, reason: str | None) -> None:
         """End an arrival: it has landed, or is lost for a reason. Make room, then notify its sender."""
@@ -162,7 +161,22 @@ class Buffer:
         try:
             arrival.records = self._spool.write(arrival.columns())
         except OSError as error:
-            _logger.warning("a buffer cannot be written to disk: %s", error)
+            if not self._disk_is_full:
+                _logger.warning("a buffer cannot be written to disk: %s", error)
+            self._disk_is_full = True
+            return False
+        self._disk_is_full = False
+        return True
+
+    def _is_read(self, arrival: Arrival) -> bool:
+        """Read an arrival from the spool if it is there; what cannot be read is lost."""
+        if self._spool is None or not isinstance(arrival.records, Spilled):
+            return True
+        try:
+            arrival.records = self._spool.read(arrival.records)
+        except (OSError, StopIteration, pa.ArrowException) as error:
+            _logger.error("%d records of a buffer cannot be read from disk, and are lost: %s", len(arrival), error)
+            self.settle(arrival, UNREADABLE)
             return False
         return True
 

@@ -13,6 +13,7 @@ EXPIRED = "expired"
 DROPPED_NEWEST = "dropped_newest"
 DROPPED_OLDEST = "dropped_oldest"
 NOT_ACCEPTED = "not_accepted"
+UNREADABLE = "unreadable"
 FULL = "full"
 
 

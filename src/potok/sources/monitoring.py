@@ -16,10 +16,11 @@ from potok.sources.counters import (
     MALFORMED,
     NOT_ACCEPTED,
     TOO_LARGE,
+    UNREADABLE,
 )
 from potok.sources.gateway import ListenerStatus
 
-LOST = (MALFORMED, TOO_LARGE, EXPIRED, DROPPED_NEWEST, DROPPED_OLDEST, NOT_ACCEPTED)
+LOST = (MALFORMED, TOO_LARGE, EXPIRED, DROPPED_NEWEST, DROPPED_OLDEST, NOT_ACCEPTED, UNREADABLE)
 
 Statuses = Callable[[], Iterable[ListenerStatus]]
 

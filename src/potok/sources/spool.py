@@ -60,9 +60,11 @@ class Spool:
         return Spilled(segment, start, len(data), len(batch))
 
     def read(self, spilled: Spilled) -> pa.RecordBatch:
-        """Read records for the last time."""
-        data = os.pread(spilled.segment.file.fileno(), spilled.size, spilled.start)
-        self.forget(spilled)
+        """Read records for the last time. Raises `OSError` or `ArrowException` if they cannot be read."""
+        try:
+            data = os.pread(spilled.segment.file.fileno(), spilled.size, spilled.start)
+        finally:
+            self.forget(spilled)
         with pa.ipc.open_stream(data) as reader:
             return reader.read_next_batch()
 

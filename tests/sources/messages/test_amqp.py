@@ -22,7 +22,8 @@ from cryptography.x509.oid import NameOID
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sources import Gateway, RabbitMq
-from potok.sources.messages.amqp import AmqpClosed, AmqpConnection
+from potok.sources.messages import rabbitmq
+from potok.sources.messages.amqp import AmqpClosed, AmqpConnection, Delivered
 from tests.log.waiting import until
 from tests.sources.messages.test_rabbitmq import numbered, publish, waiting_in
 from tests.sources.test_appender import values
@@ -152,3 +153,29 @@ def test_a_wrong_password_and_an_unknown_vhost_are_reported(rabbitmq_url: str) -
         AmqpConnection(rabbitmq_url.replace("guest:guest", "guest:wrong"))
     with pytest.raises(AmqpClosed, match="vhost missing not found"):
         AmqpConnection(f"{rabbitmq_url}missing")
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [b"\x01\xffV", b"\x01aT" + b"\xff" * 8, b"\x01a\x01", b"\x01a", b"\x09a", b"\x01aF\0\0\xff\xff"],
+    ids=["name", "time", "type", "no value", "short name", "short table"],
+)
+def test_headers_that_cannot_be_decoded_are_left_out_and_other_properties_are_not(entry: bytes) -> None:
+    content = struct.pack(">HI", 0x2000 | 0x0080, len(entry)) + entry + b"\x03m-1"
+    assert Delivered(1, "", content, b"x").properties() == {"message_id": "m-1"}
+
+
+def test_an_answer_that_cannot_be_decoded_is_a_problem_and_the_listener_connects_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts: list[str] = []
+
+    def undecodable(url: str) -> AmqpConnection:
+        attempts.append(url)
+        raise ValueError("Could not unpack data")
+
+    monkeypatch.setattr(rabbitmq, "AmqpConnection", undecodable)
+    spec = RabbitMq(name="q", topic="t", url="amqp://127.0.0.1/", queue="q")
+    with Gateway(EmbeddedBroker(tmp_path), [spec]) as gateway:
+        until(lambda: len(attempts) > 1)
+        assert [status.problem for status in gateway.status()] == ["Could not unpack data"]

@@ -12,7 +12,7 @@ import ssl
 import struct
 import threading
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -20,6 +20,7 @@ CONNECT_S = 10.0
 
 _PROTOCOL = b"AMQP\0\0\x09\x01"
 _HEAD, _CONTENT, _LONG, _SHORT = struct.Struct(">BHI"), struct.Struct(">HHQH"), struct.Struct(">Q"), struct.Struct(">H")
+_LENGTH = struct.Struct(">I")
 _METHOD, _HEADER, _BODY = 1, 2, 3
 _KINDS = (_METHOD, _HEADER, _BODY, 8)
 _DELIVER = b"\0\x3c\0\x3c"
@@ -52,7 +53,7 @@ class Delivered(NamedTuple):
     body: bytes
 
     def properties(self) -> dict[str, Any]:
-        """Return the properties that it has."""
+        """Return the properties that it has, without headers that are malformed."""
         content = self.content
         (flags,) = _SHORT.unpack_from(content)
         found: dict[str, Any] = {}
@@ -67,8 +68,10 @@ class Delivered(NamedTuple):
             elif kind == "T":
                 from pamqp.decode import field_table
 
-                size, found[name] = field_table(content[at:])
-                at += size
+                (length,) = _LENGTH.unpack_from(content, at)
+                with suppress(ValueError, LookupError, OverflowError, RecursionError, struct.error):
+                    found[name] = field_table(content[at:])[1]
+                at += 4 + length
             else:
                 at += 1 if kind == "o" else 8
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import struct
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -144,12 +145,14 @@ class RabbitMqListener(Listener):
 
     def _supervise(self) -> None:
         """Keep a connection open. RabbitMQ delivers again what an ended one did not acknowledge."""
+        from pamqp.exceptions import PAMQPException
+
         retry = Retry(0, self._stopping)
         while not self._stopping.is_set():
             before = self._connections
             try:
                 self._consume()
-            except OSError as error:
+            except (OSError, ValueError, LookupError, struct.error, PAMQPException) as error:
                 self._report(str(error) or type(error).__name__)
             if self._connections > before:
                 retry = Retry(0, self._stopping)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from potok.sources.cdc.mysql.server import DatabaseUnreachable, Server
+from potok.sources.cdc.mysql.server import DatabaseUnreachable, Server, settings_of
 from potok.topology.capture import Capture
 
 
@@ -34,3 +34,16 @@ def test_a_server_that_greets_otherwise_is_named(greeting: bytes) -> None:
         threading.Thread(target=greet, daemon=True).start()
         with pytest.raises(DatabaseUnreachable, match=f":{port}"):
             Server(Capture(url=f"mysql://u:p@127.0.0.1:{port}/d", tables=("a",)))
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("", (None, None)),
+        ("?ssl_ca=ca.pem", (True, True)),
+        ("?unix_socket=/s&ssl_ca=ca.pem", (True, False)),
+    ],
+)
+def test_the_certificate_of_a_server_is_verified_if_its_authority_is_given(query: str, expected: object) -> None:
+    found = settings_of(f"mysql://u:p@host/d{query}")
+    assert (found.get("ssl_verify_cert"), found.get("ssl_verify_identity")) == expected

@@ -135,14 +135,30 @@ def test_tables_with_keys_of_several_columns_and_of_text_are_read_in_chunks(
 def test_rows_larger_than_an_answer_of_the_server_are_read_one_by_one(broker: EmbeddedBroker) -> None:
     with mariadb_server("max_allowed_packet=1M") as server:
         database = MysqlDatabase(server)
-        database.run("CREATE TABLE users (id int PRIMARY KEY, a longtext, b longtext)")
+        database.run("CREATE TABLE users (id int PRIMARY KEY, a longtext, b longtext, c time(3))")
         database.run(
-            "INSERT INTO users SELECT seq, REPEAT('a', IF(seq = 3, 500000, 9)), REPEAT('\"', IF(seq = 3, 400000, 9)) "
-            "FROM seq_1_to_9"
+            "INSERT INTO users SELECT seq, REPEAT('a', IF(seq = 3, 500000, 9)), REPEAT('\"', IF(seq = 3, 400000, 9)), "
+            "'-25:00:00.5' FROM seq_1_to_9"
         )
         with CaptureRunner(database.capture(), broker) as runner:
             snapshot_landed(runner)
-            equals_select(runner, broker, database)
+        found = rows(broker, database.topic())
+        assert {row["id"]: (row["a"], row["b"]) for row in found.values()} == {
+            each: ("a" * (500_000 if each == 3 else 9), '"' * (400_000 if each == 3 else 9)) for each in range(1, 10)
+        }
+        assert {row["c"] for row in found.values()} == {-90_000_500_000}
+        database.close()
+
+
+def test_a_row_that_the_server_cannot_send_stops_the_capture(broker: EmbeddedBroker) -> None:
+    with mariadb_server("max_allowed_packet=1M") as server:
+        database = MysqlDatabase(server)
+        database.run("CREATE TABLE users (id int PRIMARY KEY, a longblob)")
+        database.run("INSERT INTO users VALUES (1, NULL), (2, REPEAT('a', 900000))")
+        error = stopped(CaptureRunner(database.capture(), broker))
+        assert 'a row of table "' in str(error)
+        assert "is larger than the server can send" in str(error)
+        assert error.hint == "increase max_allowed_packet"
         database.close()
 
 

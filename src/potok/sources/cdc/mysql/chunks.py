@@ -9,6 +9,7 @@ import pymysql
 
 from potok.clock import now_ms
 from potok.sources.cdc.chunks import Chunk, ChunkRequest, columns_of
+from potok.sources.cdc.errors import CaptureStopped
 from potok.sources.cdc.mysql.positions import VisibleLog, number_of
 from potok.sources.cdc.mysql.server import DatabaseUnreachable, Server, answered
 from potok.sources.cdc.mysql.types import BYTES
@@ -22,7 +23,8 @@ _QUOTE = "\x01"
 """What is around texts, and hardly ever in them: the server takes long to double the many in a long text."""
 
 _NUMBERS = ("tinyint", "smallint", "mediumint", "int", "bigint", "decimal", "year", "bit")
-_PLAIN = (*_NUMBERS, "float", "double", "date", "datetime", "timestamp", "time")
+_TIMES = ("date", "datetime", "timestamp", "time")
+_PLAIN = (*_NUMBERS, "float", "double", *_TIMES)
 """Types whose texts need no quotes."""
 
 
@@ -129,13 +131,28 @@ class MysqlChunks:
         until: tuple[str, ...] | None,
     ) -> Chunk:
         """Read a row that is too large for one text, as the values that it has."""
-        listed = ", ".join(_value(column, set()) for column in shape.columns)
+        values = [_value(column, set()) for column in shape.columns]
+        # The driver would make objects of times, which are written in another way.
+        listed = [
+            f"CAST({value} AS CHAR)" if _base(column) in _TIMES else value
+            for column, value in zip(shape.columns, values, strict=True)
+        ]
+        # What a function returns is NULL if it is larger than `max_allowed_packet`.
+        lost = " OR ".join(
+            f"({value} IS NULL) <> ({_quoted(column.name)} IS NULL)"
+            for column, value in zip(shape.columns, values, strict=True)
+        )
         try:
             with answered(self._capture.url), server.connection.cursor() as cursor:
-                cursor.execute(f"SELECT {listed} FROM {table}{where}")
+                cursor.execute(f"SELECT {', '.join(listed)}, {lost} FROM {table}{where}")
                 found = cursor.fetchall()
         except pymysql.err.MySQLError as error:
             raise DatabaseUnreachable(self._capture.url, str(error)) from error
+        if any(row[-1] for row in found):
+            raise CaptureStopped(
+                f'a row of table "{request.table}" is larger than the server can send',
+                hint="increase max_allowed_packet",
+            )
         columns = [
             pa.array([None if row[index] is None else str(row[index]) for row in found], pa.string())
             for index in range(len(shape.columns))
@@ -150,9 +167,9 @@ def _expression(column: Column, zero_filled: set[str]) -> str:
     name = _base(column)
     if name in _PLAIN:
         return f"IFNULL({value}, '')"
-    if name in (*BYTES, "geometry"):
-        return f"IFNULL(CONCAT('{_QUOTE}', {value}, '{_QUOTE}'), '')"
-    return f"IFNULL(CONCAT('{_QUOTE}', REPLACE({value}, '{_QUOTE}', '{_QUOTE * 2}'), '{_QUOTE}'), '')"
+    text = value if name in (*BYTES, "geometry") else f"REPLACE({value}, '{_QUOTE}', '{_QUOTE * 2}')"
+    # Not IFNULL: a text that is too large for the server is NULL as well, and then so has to be the line.
+    return f"IF({_quoted(column.name)} IS NULL, '', CONCAT('{_QUOTE}', {text}, '{_QUOTE}'))"
 
 
 def _value(column: Column, zero_filled: set[str]) -> str:

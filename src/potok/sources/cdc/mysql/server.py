@@ -89,6 +89,10 @@ def settings_of(url: str, *, read_s: float = _READ_S) -> dict[str, Any]:
             hint = "use ssl_ca, ssl_cert, ssl_key or unix_socket"
             raise TopologyError(f'the URL of a MySQL database has no parameter "{name}"', hint=hint)
         given[name] = values[-1]
+    if "ssl_ca" in given:
+        given["ssl_verify_cert"] = True
+        # A socket has no name that could be in a certificate.
+        given["ssl_verify_identity"] = "unix_socket" not in given
     return given
 
 

@@ -23,16 +23,16 @@ class Transactions(Protocol):
     pending: Pending
 
     @property
-    def seen(self) -> int:
-        """How many have ended."""
+    def seen(self) -> Any:
+        """Which have ended, in a form of their own."""
         ...
 
     def position(self, before: CapturePosition) -> CapturePosition:
         """Return the position behind everything that was read."""
         ...
 
-    def ended_before(self, visible: Any, seen: int) -> bool:
-        """Whether a transaction that a chunk has not seen was among the first `seen`, which no window has noted."""
+    def ended_before(self, visible: Any, seen: Any) -> bool:
+        """Whether a transaction that a chunk has not seen was among those in `seen`, which no window has noted."""
         ...
 
 
@@ -61,7 +61,8 @@ class Snapshots:
         self._session = uuid.uuid4().hex
         self._reader: ChunkReader | None = None
         self._request: ChunkRequest | None = None
-        self._number = self._seen_at_request = 0
+        self._number = 0
+        self._seen_at_request: Any = None
         self._tables = {name: each for name, each in position.tables.items() if not each.done}
         self._announced = False
         for name, each in position.tables.items():

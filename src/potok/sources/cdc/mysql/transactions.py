@@ -15,6 +15,7 @@ from pymysqlreplication.event import (
     XAPrepareEvent,
     XidEvent,
 )
+from pymysqlreplication.gtid import GtidSet
 from pymysqlreplication.row_event import (
     PartialUpdateRowsEvent,
     RowsEvent,
@@ -65,6 +66,7 @@ class Transactions:
         self._file, self._pos, self._gtids = stream["file"], stream["pos"], stream["gtid"]
         self._skipping = stream["done"]
         self._done = 0
+        self._ended: tuple[int, int] | None = None
         self._gtid: str | None = None
         self._place: Place | None = None
         self._open = self._prepared = self._touched = False
@@ -73,12 +75,20 @@ class Transactions:
         self._statement: dict[str, str] = {}
 
     @property
-    def seen(self) -> int:
-        return 0
+    def seen(self) -> VisibleLog | None:
+        """The end of the last transaction with changes of captured tables; None before the first of a session."""
+        return None if self._ended is None else VisibleLog(self._ended, self._gtids)
 
-    def ended_before(self, visible: VisibleLog, seen: int) -> bool:
-        """Transactions become visible in the order of the log, so a window misses none."""
-        return False
+    def ended_before(self, visible: VisibleLog, seen: VisibleLog | None) -> bool:
+        """Return whether a transaction that was in the log when the window was opened is not in the chunk: the server
+        sends it before other sessions see it, with semi-synchronous replication up to seconds before.
+        """
+        if seen is None:
+            return False
+        if visible.gtids is None:
+            return visible.end < seen.end
+        known = GtidSet(visible.gtids)
+        return not all(each in known for each in GtidSet(seen.gtids or "").gtids)
 
     def has_passed(self, end: tuple[int, int]) -> bool:
         """Whether everything before a position was read, and no transaction is open."""
@@ -133,6 +143,8 @@ class Transactions:
     def _end(self, logged: Logged) -> None:
         if self._gtid is not None:
             self._gtids = with_gtid(self._gtids, self._gtid, is_mariadb=self._server.is_mariadb)
+        if self._touched:
+            self._ended = number_of(logged.file), logged.end
         self._place = self._gtid = None
         self._done = self._skipping = 0
         self._open = self._prepared = self._touched = False

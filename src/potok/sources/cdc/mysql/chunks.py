@@ -43,8 +43,7 @@ class MysqlChunks:
         server = self._opened = self._opened or self._open()
         while True:
             before = "" if server.is_mariadb else self._executed(server)
-            server.rows("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-            server.rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            server.start_snapshot()
             try:
                 visible = self._visible(server, before)
                 chunk = self._chunk(server, request, visible)
@@ -73,8 +72,7 @@ class MysqlChunks:
 
     def _visible(self, server: Server, before: str) -> VisibleLog:
         if server.is_mariadb:
-            found = dict(server.rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
-            file, pos = found["Binlog_snapshot_file"], int(found["Binlog_snapshot_position"])
+            file, pos = server.snapshot_position()
             return VisibleLog((number_of(file), pos))
         position = server.log_position()
         return VisibleLog((number_of(position.file), position.pos), before)

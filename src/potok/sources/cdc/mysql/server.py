@@ -189,13 +189,29 @@ class Server:
             raise NotReady(f"gtid_mode is {found['gtid_mode']}", *statements)
 
     def log_position(self) -> LogPosition:
-        """Return where the binary log ends, and the transactions that are committed there."""
+        """Return where the binary log ends, and the transactions that are committed there.
+
+        SHOW MASTER STATUS and SHOW BINARY LOG STATUS may be ahead of what is committed in the tables.
+        """
         if not self.is_mariadb:
-            # SHOW BINARY LOG STATUS may be ahead of what is committed in the tables.
             [(file, pos, gtid)] = self.rows(_LOG_STATUS)
             return LogPosition(file, int(pos), gtid.replace("\n", ""))
-        [(file, pos, *_)] = self.rows("SHOW MASTER STATUS")
-        return LogPosition(file, int(pos), self.gtid_at(file, int(pos)) or "")
+        self.start_snapshot()
+        try:
+            file, pos = self.snapshot_position()
+        finally:
+            self.rows("ROLLBACK")
+        return LogPosition(file, pos, self.gtid_at(file, pos) or "")
+
+    def start_snapshot(self) -> None:
+        """Begin a transaction that sees all tables as of now."""
+        self.rows("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        self.rows("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+
+    def snapshot_position(self) -> tuple[str, int]:
+        """Return where the snapshot of this transaction is in the log of MariaDB."""
+        found = dict(self.rows("SHOW STATUS LIKE 'binlog_snapshot_%'"))
+        return found["Binlog_snapshot_file"], int(found["Binlog_snapshot_position"])
 
     def gtid_at(self, file: str, pos: int) -> str | None:
         """Return the GTIDs of MariaDB before a position in the log; None if the log is not there."""

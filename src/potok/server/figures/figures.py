@@ -48,10 +48,10 @@ class _Followed:
             self.history.append({"at": self.latest["at"], **{curve: self.latest.get(curve) for curve in CURVES}})
             return self.latest
 
-    def snapshot(self) -> dict[str, Any]:
+    def snapshot(self, *, fresh: bool = False) -> dict[str, Any]:
         with self.lock:
             at, found = self._snapshot
-            if time.monotonic() - at > FRESH_S:
+            if fresh or time.monotonic() - at > FRESH_S:
                 found = self._read(self.feed.snapshot)
                 self._snapshot = (time.monotonic(), found)
             return found
@@ -121,11 +121,11 @@ class Figures:
         figures = self._of(query).snapshot()
         return overview_row(self._database.broker, query, figures, info, is_own=query in self._own)
 
-    def snapshot(self, query: str, *, history: bool = False) -> dict[str, Any]:
-        """Return the figures of a query with its dead letters and panels."""
+    def snapshot(self, query: str, *, history: bool = False, fresh: bool = False) -> dict[str, Any]:
+        """Return the figures of a query with its dead letters and panels; with `fresh`, not those of another client."""
         self._look()
         one = self._of(query)
-        found = one.snapshot()
+        found = one.snapshot(fresh=fresh)
         return {**found, "history": list(one.history)} if history else found
 
     def close(self) -> None:

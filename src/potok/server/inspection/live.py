@@ -18,12 +18,15 @@ class LiveFigures:
     Args:
         read: Returns the figures.
         first: Returns those of the first event, with the history.
+        last: Returns those of the last event, read at that moment.
     """
 
     look_s = LOOK_S
 
-    def __init__(self, read: Callable[[], Any], first: Callable[[], Any] | None = None) -> None:
-        self._read, self._first = read, first or read
+    def __init__(
+        self, read: Callable[[], Any], first: Callable[[], Any] | None = None, last: Callable[[], Any] | None = None
+    ) -> None:
+        self._read, self._first, self._last = read, first or read, last or read
         self._number, self._sent_at = 0, -1e9
         self._closed = self._has_ended = False
         self.wake: Callable[[], None] | None = None
@@ -39,7 +42,7 @@ class LiveFigures:
             return None
         if self._closed:
             self._has_ended = True
-            return self._event(self._read())
+            return self._event(self._last())
         if time.monotonic() - self._sent_at < LOOK_S * 0.9:
             return []
         return self._event(self._first() if not self._number else self._read())

@@ -56,7 +56,11 @@ async def live(request: Request, query_id: str) -> Response:
 
     def work() -> LiveFigures:
         name = _known(site, query_id)
-        return LiveFigures(lambda: _figures(site, name), lambda: _figures(site, name, history=True))
+        return LiveFigures(
+            lambda: _figures(site, name),
+            lambda: _figures(site, name, history=True),
+            lambda: _figures(site, name, fresh=True),
+        )
 
     return await sse(request, work)
 
@@ -100,9 +104,9 @@ def _known(site: Site, query_id: str) -> str:
     return query_named(site.figures.names(), query_id)
 
 
-def _figures(site: Site, query_id: str, *, history: bool = False) -> dict[str, Any]:
+def _figures(site: Site, query_id: str, *, history: bool = False, fresh: bool = False) -> dict[str, Any]:
     name = _known(site, query_id)
-    found = site.figures.snapshot(name, history=history)
+    found = site.figures.snapshot(name, history=history, fresh=fresh)
     row = site.figures.row(name)
     shown = {field: row[field] for field in ("state", "error", "kind", "health", "shadow_of", "statement")}
     return {**found, **shown, "actions": list(_actions(site.database, name))}

@@ -71,7 +71,7 @@ def test_restart_retries_a_query_of_the_catalog(client: httpx.Client, shop: Play
 
 
 class Controlled:
-    """A query that notes what it is told."""
+    """A query that notes the calls it receives."""
 
     def __init__(self) -> None:
         self.told: list[str] = []

@@ -46,7 +46,7 @@ class GroupMonitor:
         """Yield a problem if the batch loop has started no turn for longer than the setting `stuck_after`."""
         group = self._group()
         if group is None or not group.is_active:
-            # Whoever runs it ends the process, or starts it again.
+            # The caller ends the process, or starts it again.
             return
         still_ms = round((time.monotonic() - group.moved_at) * 1000)
         if still_ms > self._settings.stuck_after_ms:

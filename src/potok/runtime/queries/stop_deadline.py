@@ -18,7 +18,7 @@ GRACE_S = 2.0
 class StopDeadline:
     """The time for stopping, from the first request on.
 
-    Whoever waits for the end of the batch raises `StopTimedOut` once `is_over`. A thread ends the process if nobody
+    The waiting thread raises `StopTimedOut` once `is_over`. A thread ends the process if nobody
     does, for example because a call into Spark does not return: dying in the middle of a batch is safe.
 
     Args:

@@ -12,7 +12,7 @@ CONNECT_S = 10.0
 
 
 async def open_amqp(url: str) -> AbstractConnection:
-    """Open a plain connection: whoever uses it supervises it."""
+    """Open a plain connection, without supervision."""
     import aio_pika
 
     client = logging.getLogger("aiormq")

@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test spark faults check format bench clean
+.PHONY: help setup demo test spark faults check format bench docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' Makefile | awk -F'|' '{ printf "  %-12s %s\n", $$1, $$2 }'
@@ -38,6 +38,9 @@ format: $(READY) ## fix format and lint in place
 bench: $(READY) ## compare throughput with hand-written Structured Streaming
 	@$(PYTHON) -m benchmarks $(ARGS)
 
+docs: $(READY) ## build the documentation site in site/
+	@$(PYTHON) -m docs.site
+
 clean: ## remove .venv and all caches; data is kept
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spark-warehouse
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis dist spark-warehouse
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

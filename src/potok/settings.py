@@ -51,10 +51,10 @@ class Settings:
     """Number of shards of a new query; 0 for the number of cores. Recorded when the query is created."""
 
     master: str = "local[*,4]"
-    """The Spark master. Plain `local[*]` would never retry a failed task."""
+    """The Spark master. With plain `local[*]`, Spark does not retry failed tasks."""
 
     driver_memory: str = "2g"
-    """The heap of Spark's driver, as `-Xmx` spells it."""
+    """The heap of Spark's driver, in the syntax of `-Xmx`."""
 
     target_batch_ms: int = 1_000
     """How long a batch should take under a backlog; the batch size adapts to it."""
@@ -70,17 +70,17 @@ class Settings:
     """A partition without new records for this long no longer holds back the watermark."""
 
     connect_timeout_ms: int = 2_000
-    """How long to wait for Kafka while it has never answered; a server that has answered is waited for longer."""
+    """How long to wait for the first response of a Kafka broker; one that has responded is retried for `retry_for`."""
 
     retry_for_ms: int = 300_000
     """How long a running query waits for Kafka, the state server or a sink that became unavailable before it stops;
-    0 forever."""
+    0 for no limit."""
 
     ready_lag_ms: int = 300_000
     """`/readyz` reports a query whose oldest unread record is older than this; 0 for any age."""
 
     stop_timeout_ms: int = 25_000
-    """How long Ctrl-C or SIGTERM waits for the end of the batch; 0 forever. Kubernetes kills after 30 seconds."""
+    """How long Ctrl-C or SIGTERM waits for the end of the batch; 0 for no limit. Kubernetes kills after 30 seconds."""
 
     stuck_after_ms: int = 600_000
     """`/livez` reports a batch loop that has not moved for this long."""
@@ -90,11 +90,11 @@ class Settings:
     `archive`."""
 
     reader: str = "client"
-    """What fetches records from Kafka: the `client` inside the Python workers, or Spark's own `connector` in the JVM,
-    for login methods that only Java supports."""
+    """How Kafka is read: by the `client` in the Python workers, or by Spark's `connector` in the JVM, which supports
+    login methods that only Java has."""
 
     spark_ui: bool = False
-    """Serve Spark's own web page."""
+    """Serve Spark's web UI."""
 
     log_level: str = ""
     """What Potok and Spark log on the terminal, in the driver and in the workers: DEBUG, INFO, WARN, ERROR or OFF.
@@ -108,7 +108,7 @@ class Settings:
     """Export traces of batches over OTLP/HTTP to this address, such as `http://localhost:4318`; empty for none."""
 
     personal_keys: str = ""
-    """Location of the keys of personal data: a directory apart from the log and from backups. Required by programs
+    """Location of the keys of personal data: a directory separate from the log and from backups. Required by programs
     with personal fields."""
 
     cache_dir: str = ""

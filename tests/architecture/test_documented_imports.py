@@ -21,7 +21,7 @@ def imported(path: Path) -> list[tuple[str, list[str]]]:
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("examples/**/*.py"))]
+    return [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("examples/**/*.py"))]
 
 
 @pytest.mark.parametrize("path", pages(), ids=lambda path: path.name)

@@ -17,8 +17,8 @@ EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
 
 def examples() -> list[Any]:
     return [
-        pytest.param(code, printed, id=f"{page.stem}-{number}")
-        for page in sorted(DOCS.glob("*.md"))
+        pytest.param(code, printed, id=f"{page.relative_to(DOCS).with_suffix('')}-{number}")
+        for page in sorted(DOCS.rglob("*.md"))
         for number, (code, printed) in enumerate(EXAMPLE.findall(page.read_text()), 1)
     ]
 
@@ -31,7 +31,7 @@ def test_an_example_prints_what_the_page_says(spark: Any, code: str, printed: st
     assert out.getvalue() == printed
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.stem)
 def test_every_example_is_run(page: Path) -> None:
     text = page.read_text()
     assert text.count("```python") == len(EXAMPLE.findall(text))

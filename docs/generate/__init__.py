@@ -1,0 +1,1 @@
+"""Generate the reference pages from the code: `python -m docs.generate`."""

@@ -1,0 +1,45 @@
+"""The generated pages of `docs/` are what the code says."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+import potok
+from potok.records.formats.registry import _ALIASES, _FORMATS
+
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))
+
+from docs.generate import api
+from docs.generate.pages import DOCS, PAGES
+from docs.generate.run_examples import examples
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_generated_page_is_up_to_date(path: str) -> None:
+    assert (DOCS / path).read_text() == PAGES[path](), "run python -m docs.generate"
+
+
+def test_every_method_of_the_dsl_has_an_example() -> None:
+    methods = {f"{cls.__name__}.{name}" for cls in api.DSL for name, _ in api.members(cls)}
+    assert methods - examples().keys() == set()
+
+
+def test_every_exported_name_is_in_the_reference() -> None:
+    listed = {getattr(each, "__name__", "until_window_closes") for group in api.LIBRARY.values() for each in group}
+    names = {
+        name
+        for name in potok.__all__
+        if not (inspect.isclass(getattr(potok, name)) and issubclass(getattr(potok, name), BaseException))
+    }
+    assert names - listed - set(api.SHOWN_WITH) - {"__version__"} == set()
+
+
+def test_every_format_is_documented() -> None:
+    page = (DOCS / "formats.md").read_text()
+    names = {name for name in _FORMATS if not name.startswith("debezium")}
+    assert {name for name in names - set(_ALIASES) if f"`{name}`" not in page} == {"cloudevents"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +16,9 @@ from docs.site.navigation import SECTIONS, summary_of, title_of
 from docs.site.staging import stage
 
 DESCRIPTION = "Kafka Streams, ksqlDB and Faust in one Python package, executed by Spark"
-STYLE = Path(__file__).parent / "style.css"
+HERE = Path(__file__).parent
+SHIM = re.compile(r"https://unpkg\.com/iframe-worker/shim")
+"""What Zensical loads in pages that are opened as files."""
 
 
 class BuildError(RuntimeError):
@@ -26,7 +30,8 @@ def build(target: Path) -> int:
     with tempfile.TemporaryDirectory() as temporary:
         project = Path(temporary)
         texts = stage(project / "docs")
-        shutil.copy(STYLE, project / "docs" / "style.css")
+        for name in ("style.css", "frame_worker.js"):
+            shutil.copy(HERE / name, project / "docs" / name)
         # JSON is YAML.
         (project / "mkdocs.yml").write_text(json.dumps(_configuration(texts), indent=2))
         command = [sys.executable, "-m", "zensical", "build", "--clean"]
@@ -35,6 +40,9 @@ def build(target: Path) -> int:
             raise BuildError(f"zensical failed:\n{run.stdout}{run.stderr}")
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(project / "site", target)
+    for path in target.rglob("*.html"):
+        script = os.path.relpath(target / "frame_worker.js", path.parent)
+        path.write_text(SHIM.sub(script, path.read_text()))
     for page, text in texts.items():
         (target / page).write_text(text)
     (target / "llms.txt").write_text(_index(texts))

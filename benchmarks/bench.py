@@ -74,7 +74,8 @@ class Bench:
         return str(path)
 
     def potok(self, what: str, log: str, batch: int, name: str = "") -> list[Rates]:
-        """One run to the end of the log, by a query that starts at its beginning, unless it has a name."""
+        """One run to the end of the log, by a query that starts at its beginning, unless it has a name: the rates of
+        all batches, of the first quarter, and of the last."""
         query = name or f"run-{self._runs}"
         return self._run(["benchmarks.with_potok", what, log, "--batch", str(batch), "--name", query])[0]
 

@@ -39,7 +39,7 @@ def together(bench: Bench) -> Row:
 
 def idle(bench: Bench) -> Row:
     with _running(bench) as (broker, pid):
-        _send(broker, 0)
+        send_orders(broker, 0)
         _wait(broker)
         time.sleep(5)
         percent = idle_percent(pid, IDLE_S)
@@ -73,7 +73,7 @@ def _times(broker: EmbeddedBroker) -> list[float]:
     times: list[float] = []
     for number in range(WARM_UP + BATCHES):
         began = time.perf_counter()
-        _send(broker, number)
+        send_orders(broker, number)
         _wait(broker)
         times.append((time.perf_counter() - began) * 1000)
         # Not in step with whatever polls.
@@ -84,7 +84,7 @@ def _times(broker: EmbeddedBroker) -> list[float]:
     return times[WARM_UP:]
 
 
-def _send(broker: EmbeddedBroker, number: int) -> None:
+def send_orders(broker: EmbeddedBroker, number: int) -> None:
     now = time.time_ns() // 1_000_000
     orders = [
         {"order_id": number * RECORDS + n, "user_id": f"user-{n % USERS}", "amount": float(n)} for n in range(RECORDS)
@@ -107,10 +107,10 @@ def _wait(broker: EmbeddedBroker, process: subprocess.Popen[bytes] | None = None
 
 def queries() -> list[StreamsBuilder]:
     """What somebody might ask of orders, in ten ways: counts, sums, extremes, filters and windows."""
-    return [_query(number) for number in range(QUERIES)]
+    return [make_query(number) for number in range(QUERIES)]
 
 
-def _query(number: int) -> StreamsBuilder:
+def make_query(number: int) -> StreamsBuilder:
     builder = StreamsBuilder(f"q{number}")
     orders = builder.stream("orders", value="order_id bigint, user_id string, amount double")
     kept = orders if number == 0 else orders.filter(lambda v: v["amount"] >= number * 3)

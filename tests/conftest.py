@@ -127,9 +127,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if slow:
             # With several workers, tests that share a session, a server or a browser run in one of them; those that
             # kill have processes of their own.
-            group = f"kill {item.path.name}" if slow[-1] == "kill" else slow[-1]
-            item.add_marker(pytest.mark.xdist_group(group))
+            item.add_marker(pytest.mark.xdist_group(_group(slow[-1], item.path)))
     items.sort(key=_turn_of_many if getattr(config.option, "loadgroup", False) else _turn)
+
+
+def _group(mark: str, path: Path) -> str:
+    """Return the group of the tests of one file. Kafka is in the longest one, so two workers share it, each with a
+    server of its own."""
+    if mark == "kill":
+        return f"kill {path.name}"
+    return f"kafka {sum(path.stem.encode()) % 2}" if mark == "kafka" else mark
 
 
 def _slowest(item: pytest.Item) -> str:

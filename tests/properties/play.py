@@ -18,7 +18,7 @@ def play(case: Case, drive: type[TestDriver] = TestDriver) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         builder = case.load(Path(folder, "program.py"))
         topology = builder.build()
-        fields = {source.topic: used_fields(topology, infer(topology), source) for source in topology.sources}
+        fields = {source.topic: used for source, used in used_fields(topology, infer(topology)).items()}
         expected = recompute(topology, case.inputs, fields=fields)
         with drive(builder, partitions=case.partitions, shards=case.shards, spread=case.spread) as driver:
             for run in case.runs:

@@ -32,7 +32,7 @@ def play(case: Case, shards: list[int]) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         builder = case.load(Path(folder, "program.py"))
         topology = builder.build()
-        fields = {source.topic: used_fields(topology, infer(topology), source) for source in topology.sources}
+        fields = {source.topic: used for source, used in used_fields(topology, infer(topology)).items()}
         expected = recompute(topology, case.inputs, fields=fields)
         with InProcess(builder, partitions=case.partitions, shards=case.shards, spread=case.spread) as driver:
             for run, count in zip(case.runs, shards, strict=True):

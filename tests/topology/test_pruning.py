@@ -19,7 +19,7 @@ def used(build: Callable[[Stream], object], **options: object) -> set[str] | Non
     builder = StreamsBuilder("q")
     build(builder.stream("t", value=VALUE, **options))  # type: ignore[arg-type]
     topology = builder.build()
-    return used_fields(topology, infer(topology), topology.sources[0])
+    return used_fields(topology, infer(topology))[topology.sources[0]]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_table_keeps_all_fields_of_its_topic() -> None:
     builder = StreamsBuilder("q")
     builder.table("t", value=VALUE).filter(lambda v: v["a"] == "x")
     topology = builder.build()
-    assert used_fields(topology, infer(topology), topology.sources[0]) is None
+    assert used_fields(topology, infer(topology))[topology.sources[0]] is None
 
 
 def test_fields_are_followed_through_a_merge() -> None:
@@ -88,8 +88,8 @@ def test_fields_are_followed_through_a_merge() -> None:
     two.group_by("b").count()
     topology = builder.build()
     inferred = infer(topology)
-    assert used_fields(topology, inferred, topology.node("one")) == {"a", "c"}
-    assert used_fields(topology, inferred, topology.node("two")) == {"a", "b", "c"}
+    assert used_fields(topology, inferred)[topology.node("one")] == {"a", "c"}
+    assert used_fields(topology, inferred)[topology.node("two")] == {"a", "b", "c"}
 
 
 def test_streams_of_other_types_merge_with_all_their_fields() -> None:
@@ -97,4 +97,4 @@ def test_streams_of_other_types_merge_with_all_their_fields() -> None:
     one, two = builder.stream("one", value=VALUE), builder.stream("two", value="a string")
     one.merge(two).group_by_key().count()
     topology = builder.build()
-    assert used_fields(topology, infer(topology), topology.node("one")) is None
+    assert used_fields(topology, infer(topology))[topology.node("one")] is None

@@ -232,6 +232,13 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
     def end_offsets_of(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
         """Return the end offsets of several topics at one instant; cheap enough to poll."""
 
+    def version(self) -> int | None:
+        """Return a number that differs whenever any topic has grown since an earlier call; None if the log has none.
+
+        Much cheaper than the ends of many topics.
+        """
+        return None
+
     @abstractmethod
     def offset_at(self, topic: str, partition: int, timestamp_ms: int) -> int:
         """Return the first offset whose timestamp is at or after `timestamp_ms`; the end offset if there is none.

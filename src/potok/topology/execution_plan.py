@@ -39,12 +39,10 @@ def make_plan(topology: Topology, shards: int) -> Plan:
     levels: dict[Node, int] = {}
     for node in topology:
         levels[node] = _level(node, inferred, levels)
-    columns: dict[str, list[str] | None] = {}
     whole = topology.like or topology
     known = inferred if whole is topology else infer(whole)
-    for source in whole.sources:
-        fields = used_fields(whole, known, source)
-        columns[source.topic] = None if fields is None else sorted(fields)
+    used = used_fields(whole, known)
+    columns = {source.topic: None if fields is None else sorted(fields) for source, fields in used.items()}
     return Plan(topology, inferred, levels, columns, shards, aligned_topics(topology), tables_looked_up(topology))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Set
 
 import pyarrow as pa
 
@@ -40,11 +40,20 @@ from potok.topology.nodes import (
 )
 
 
-def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str] | None:
-    """Return the fields of a source's values that any step reads; None means all of them."""
-    used: set[str] = set()
+def used_fields(topology: Topology, inferred: Inferred) -> dict[StreamSource | TableSource, set[str] | None]:
+    """Return the fields of each source's values that any step reads; None means all of them."""
+    readers: dict[Node, list[Node]] = {}
     for node in topology:
-        reads = _reads(inferred, source, node)
+        for upstream in node.upstreams:
+            readers.setdefault(upstream, []).append(node)
+    return {source: _used_of(source, inferred, readers) for source in topology.sources}
+
+
+def _used_of(source: Node, inferred: Inferred, readers: Mapping[Node, list[Node]]) -> set[str] | None:
+    carriers = _carriers(source, readers)
+    used: set[str] = set()
+    for node in dict.fromkeys([source, *(reader for carrier in carriers for reader in readers.get(carrier, ()))]):
+        reads = _reads(inferred, source, node, carriers)
         if reads is None:
             return None
         used |= reads
@@ -53,14 +62,27 @@ def used_fields(topology: Topology, inferred: Inferred, source: Node) -> set[str
     return used & {field.name for field in value} if value is not None and pa.types.is_struct(value) else used
 
 
-def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
-    """Return what a node reads from the values of `source`, if they reach it unchanged."""
+def _carriers(source: Node, readers: Mapping[Node, list[Node]]) -> set[Node]:
+    """Return the nodes that emit the values of a source unchanged."""
+    carriers, ahead = {source}, [source]
+    while ahead:
+        found = [
+            node
+            for node in readers.get(ahead.pop(), ())
+            if node not in carriers
+            and isinstance(node, Annotate | Filter | Branch | Arm | LookupKey | Peek | SelectKey | Merge | Repartition)
+        ]
+        carriers.update(found)
+        ahead.extend(found)
+    return carriers
+
+
+def _reads(inferred: Inferred, source: Node, node: Node, carriers: Set[Node]) -> set[str] | None:
+    """Return what a node reads from the values of `source`, which reach it through `carriers`."""
     if isinstance(node, TableSource) and node is source:
         return None
     if node is source:
         return set() if not inferred[node].exprs else _expr_fields(inferred[node].exprs)
-    if not any(_carries(inferred, source, upstream) for upstream in node.upstreams):
-        return set()
     if isinstance(node, Aggregate):
         plan = inferred[node].plan
         assert plan is not None
@@ -75,7 +97,7 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
         same_format = isinstance(source, StreamSource) and node.value_format in ("", source.value.format)
         return _expr_fields(inferred[node].exprs) if inferred[node.upstream].intact and same_format else None
     if isinstance(node, StreamJoin | TableLookup | HistoryLookup):
-        return _joined_fields(inferred, source, node)
+        return _joined_fields(inferred, node, carriers)
     if isinstance(node, Arm):
         return set()
     if isinstance(node, Merge):
@@ -85,27 +107,16 @@ def _reads(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
     return _expr_fields(inferred[node].exprs)
 
 
-def _joined_fields(inferred: Inferred, source: Node, node: Node) -> set[str] | None:
-    """Return what a join reads from the sides that carry the values of `source`; rows of a table are stored
-    whole.
-    """
+def _joined_fields(inferred: Inferred, node: Node, carriers: Set[Node]) -> set[str] | None:
+    """Return what a join reads from the sides that are carriers; rows of a table are stored whole."""
     used: set[str] = set()
     for index, upstream in enumerate(node.upstreams):
-        if _carries(inferred, source, upstream):
+        if upstream in carriers:
             read = fields_of_side(inferred[node], index)
             if read is None or (index == 1 and not isinstance(node, StreamJoin)):
                 return None
             used |= set(read)
     return used
-
-
-def _carries(inferred: Inferred, source: Node, node: Node) -> bool:
-    """Whether a node emits the values of a source unchanged."""
-    if node is source:
-        return True
-    if not isinstance(node, Annotate | Filter | Branch | Arm | LookupKey | Peek | SelectKey | Merge | Repartition):
-        return False
-    return any(_carries(inferred, source, upstream) for upstream in node.upstreams)
 
 
 def _expr_fields(exprs: Iterable[Expr | None]) -> set[str] | None:

@@ -82,7 +82,7 @@ def test_two_sinks_with_one_destination_need_names_if_they_store_their_batches()
 
 def test_a_sink_is_result_enough_and_reads_all_fields() -> None:
     topology = built(lambda orders: orders.to_files("lake")).build()
-    assert used_fields(topology, infer(topology), topology.sources[0]) is None
+    assert used_fields(topology, infer(topology))[topology.sources[0]] is None
     assert topology.sink_topics == []
 
 

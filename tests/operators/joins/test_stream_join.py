@@ -100,7 +100,7 @@ def test_a_joiner_that_was_traced_returns_what_python_returns() -> None:
         topology = driver._topology
         (step,) = [step for step in description_of(topology)["steps"] if step["name"] == "j"]
         assert step["runs"] == "native"
-        assert used_fields(topology, infer(topology), topology.sources[0]) == {"n"}
+        assert used_fields(topology, infer(topology))[topology.sources[0]] == {"n"}
         send(driver, "l", 1, 0)
         send(driver, "r", 2, 0)
         send(driver, "r", 3, 0, "alone")

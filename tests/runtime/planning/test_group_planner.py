@@ -89,17 +89,56 @@ def test_a_wait_ends_when_a_topic_grows_or_something_changes(
     shared.add(counting("one"))
     planner, changed, looks = GroupPlanner(shared.broker), threading.Event(), list[int]()
     planner.plan(shared._queries.values())
-    read = shared.broker.end_offsets_of
+    version = shared.broker.version
 
-    def look(topics: Any) -> Any:
+    def look() -> int | None:
         looks.append(1)
         if len(looks) == 3:
             if event == "records":
                 send(shared.broker, 1)
             else:
                 changed.set()
-        return read(topics)
+        return version()
 
-    monkeypatch.setattr(shared.broker, "end_offsets_of", look)
+    monkeypatch.setattr(shared.broker, "version", look)
     planner.wait(shared._queries.values(), changed)
     assert len(looks) == 3
+
+
+def test_ends_are_not_read_again_while_the_log_does_not_change(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    send(shared.broker, 10)
+    shared.add(counting("one"))
+    shared.settle()
+    planner, changed, reads = GroupPlanner(shared.broker), threading.Event(), []
+    planner.plan(shared._queries.values())
+    read = shared.broker.end_offsets_of
+    monkeypatch.setattr(shared.broker, "end_offsets_of", lambda topics: reads.append(topics) or read(topics))
+    planner.wait(shared._queries.values(), changed)
+    assert reads == []
+    send(shared.broker, 1)
+    planner.wait(shared._queries.values(), changed)
+    assert reads == [["orders"]]
+
+
+def test_a_log_without_versions_is_polled(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared.add(counting("one"))
+    shared.settle()
+    monkeypatch.setattr(shared.broker, "version", lambda: None)
+    planner, reads = GroupPlanner(shared.broker), []
+    planner.plan(shared._queries.values())
+    read = shared.broker.end_offsets_of
+    monkeypatch.setattr(shared.broker, "end_offsets_of", lambda topics: reads.append(topics) or read(topics))
+    planner.wait(shared._queries.values(), threading.Event())
+    assert reads
+
+
+def test_a_record_of_a_log_with_versions_ends_the_wait_at_once(shared: ByHand) -> None:
+    shared.add(counting("one"))
+    shared.settle()
+    planner = GroupPlanner(shared.broker)
+    planner._plan_s = 3_600.0
+    planner.plan(shared._queries.values())
+    planner._plan_s = 3_600.0
+    send(shared.broker, 1)
+    planner.wait(shared._queries.values(), threading.Event())
+    assert list(planner.plan(shared._queries.values()).ends) == ["one"]

@@ -199,6 +199,9 @@ class EmbeddedBroker(Broker):
             }
         )
 
+    def version(self) -> int:
+        return self._metadata.read(lambda txn: txn.id())
+
     def offset_at(self, topic: str, partition: int, timestamp_ms: int) -> int:
         return offset_at(self._metadata, self._topics, topic, partition, timestamp_ms)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -26,9 +26,8 @@ class Reason(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
-class InputPartition:
-    """One partition of one topic in a batch."""
+class InputPartition(NamedTuple):
+    """One partition of one topic in a batch. A batch may have thousands, which are pickled for its tasks."""
 
     topic: str
     partition: int

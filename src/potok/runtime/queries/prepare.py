@@ -121,12 +121,13 @@ def prepare(
 def make_topics(topology: Topology, broker: Broker) -> None:
     """Create the topics that are read or written and do not exist; a sink topic gets the partition count of its
     source."""
+    streams = topology.of_type(StreamSource)
+    loaded = {source.topic for source in topology.of_type(TableSource) if source.refresh}
+    asked = {source.topic: source.partitions for source in reversed(streams) if source.partitions}
     for topic in topology.source_topics:
-        asked = [source.partitions for source in topology.of_type(StreamSource) if source.topic == topic]
-        loaded = any(source.refresh for source in topology.of_type(TableSource) if source.topic == topic)
-        policy = "compact" if loaded else "delete"
-        broker.create_topic(topic, next((count for count in asked if count), 1), cleanup_policy=policy, exist_ok=True)
-    for source in topology.of_type(StreamSource):
+        policy = "compact" if topic in loaded else "delete"
+        broker.create_topic(topic, asked.get(topic, 1), cleanup_policy=policy, exist_ok=True)
+    for source in streams:
         if source.permanent and broker.describe_topic(source.topic).config.compacted:
             raise CompactedEvents(source)
     for sink in topology.of_type(Sink):

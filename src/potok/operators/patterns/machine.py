@@ -84,6 +84,8 @@ class Machine:
         self._gapped = program.gapped
         self._merges = not self._all and not conditions and not self._gapped
         self._known_quiet: dict[tuple[tuple[int, ...], int], bool] = {}
+        self.reports_over = True
+        """Whether what had matched when its time was over is wanted."""
         self.found: list[Found] = []
         self.dropped: list[Dropped] = []
 
@@ -114,8 +116,9 @@ class Machine:
                 self._give_up(runs, run)
         if runs.size > self._max_runs:
             self._limit(runs)
-        if advanced:
-            self._settle(runs, row.time, [run for run, _, _, _ in advanced])
+        ended = [run for run, threads, _, _ in advanced if not threads]
+        if ended or self.dropped:
+            self._settle(runs, row.time, ended)
 
     def quiet(self, states: States, bits: int) -> bool:
         """Whether threads stay in these states, and take nothing."""
@@ -141,20 +144,23 @@ class Machine:
         while (due := self.next_due(runs)) is not None and due <= until_ms:
             over = runs.first_due() if self._gapped else runs.first()
             self._end_threads(over, due)
-            runs.changed(over)
-            self._settle(runs, due, [over])
+            if self._gapped:
+                runs.changed(over)
+            # Otherwise it is the first one, which ends with its threads.
+            if not over.threads:
+                self._settle(runs, due, [over])
 
     def _end_threads(self, run: Run, due: int) -> None:
-        ended = run.threads
+        ended, run.threads = run.threads, []
         if self._within_ms is None or run.start.time + self._within_ms != due:
-            ended = [thread for thread in run.threads if self._thread_due(thread) == due]
+            run.threads = [thread for thread in ended if self._thread_due(thread) != due]
+            ended = [thread for thread in ended if self._thread_due(thread) == due]
         silent = [link for state, link in ended if self._lasts(state)]
-        over = set(map(id, ended))
-        run.threads = [thread for thread in run.threads if id(thread) not in over]
         if self._all:
             waiting = {_content(link): link for state, link in ended if self._states[state].variable is not None}
             self.found += [Found(link, due, due) for link in _different(silent)]
-            self.found += [Found(link, due, due, over=True) for link in waiting.values()]
+            if self.reports_over:
+                self.found += [Found(link, due, due, over=True) for link in waiting.values()]
         elif silent:
             run.found, run.found_at, run.threads = silent[0], due, []
         elif run.found is None:
@@ -273,11 +279,8 @@ class Machine:
             self.dropped.append(Dropped(first.start, text))
             runs.remove(first)
 
-    def _settle(self, runs: Runs, now_ms: int, changed: list[Run]) -> None:
+    def _settle(self, runs: Runs, now_ms: int, ended: list[Run]) -> None:
         """Remove runs that ended. Where matches exclude others, those that began first are decided first."""
-        ended = [run for run in changed if not run.threads]
-        if not ended and not self.dropped:
-            return
         if not self._unmatched:
             for run in ended:
                 if run.failed:
@@ -288,7 +291,7 @@ class Machine:
             run = runs.first()
             runs.remove(run)
             if run.found is None:
-                if run.over is not None:
+                if run.over is not None and self.reports_over:
                     self.found.append(Found(run.over, run.over_at, now_ms, over=True))
                 if self._unmatched and run.start.number >= runs.covered:
                     link = Link(None, NO_VARIABLE, run.start)

@@ -125,6 +125,7 @@ class MatchRecords(SeveralOutputs):
             numbered=node.numbered,
             unmatched=node.unmatched,
         )
+        self._shows_timeouts = node.shows_timeouts
         self._max_runs, self._within_ms = node.max_runs, pattern.within_ms
         self._filter: StartFilter | None = None
         if can_filter(program, iterative, unmatched=node.unmatched):
@@ -161,6 +162,7 @@ class MatchRecords(SeveralOutputs):
         self._chunks.append(chunk)
 
     def finish(self) -> None:
+        self._machine.reports_over = self._shows_timeouts or TIMEOUTS in self.outputs
         received = self._received()
         woken = self._timers.due(self._watermark_ms)
         if self._neighbours is not None:
@@ -171,7 +173,7 @@ class MatchRecords(SeveralOutputs):
             self._visit(woken, self._stored.heads(woken), NO_RECORDS, {}, set(woken))
         self._timers.flush(self._watermark_ms)
         receivers = self.outputs.get(TIMEOUTS, [])
-        for over, chunk in self._matches.chunks(self._key_type, timeouts=bool(receivers)):
+        for over, chunk in self._matches.chunks(self._key_type):
             if over:
                 self.task.records_out[self.name] += len(chunk)
                 for receiver in receivers:

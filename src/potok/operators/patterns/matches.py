@@ -53,10 +53,10 @@ class Matches:
             items.append(((found.known_at, UNTIMED, UNTIMED, 0), key, len(items), found))
         machine.found.clear()
 
-    def chunks(self, key_type: pa.DataType | None, *, timeouts: bool) -> Iterator[tuple[bool, Chunk]]:
-        """Yield the matches and, with `timeouts`, what had matched when its time was over."""
+    def chunks(self, key_type: pa.DataType | None) -> Iterator[tuple[bool, Chunk]]:
+        """Yield the matches, and what had matched when its time was over."""
         for over, items in enumerate(self._items):
-            if items and (timeouts or not over):
+            if items:
                 items.sort(key=lambda item: item[:3])
                 yield bool(over), self._chunk(items, key_type)
 

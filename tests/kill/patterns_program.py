@@ -9,6 +9,7 @@ from typing import Any
 
 from potok import StreamsBuilder
 from potok.log.broker import Broker
+from potok.operators.patterns import open_runs
 from potok.patterns import cep
 from potok.testing.outputs import read_outputs
 from potok.topology.nodes import Match
@@ -69,4 +70,5 @@ def _rendered(key: str, result: Result, node: Match, rows: list[tuple[int, Any]]
 
 
 if __name__ == "__main__":
+    open_runs.SIZE = 2
     without_spark.main(sys.argv[1], int(sys.argv[2]), "", build)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from potok import StreamsBuilder
+from potok.operators.patterns import open_runs
 from potok.patterns.cep import Pattern
 from potok.testing import TestDriver
 from potok.topology.nodes import Match
@@ -31,9 +33,16 @@ records = st.lists(
 @settings(
     max_examples=EXAMPLES, derandomize=True, database=None, deadline=None, suppress_health_check=list(HealthCheck)
 )
-@given(pattern=patterns(), given_=records, after=st.sampled_from(AFTER), batch=st.integers(1, 9), typed=st.booleans())
+@given(
+    pattern=patterns(),
+    given_=records,
+    after=st.sampled_from(AFTER),
+    batch=st.integers(1, 9),
+    typed=st.booleans(),
+    segment=st.sampled_from([1, 2, open_runs.SIZE]),
+)
 def test_matches_are_those_of_backtracking(
-    pattern: Pattern, given_: list[tuple[str, int, int, int]], after: str, batch: int, typed: bool
+    pattern: Pattern, given_: list[tuple[str, int, int, int]], after: str, batch: int, typed: bool, segment: int
 ) -> None:
     if "(a)" in after and "a" not in variables_of(pattern.tree):
         after = "skip_past_last"
@@ -46,7 +55,8 @@ def test_matches_are_those_of_backtracking(
     node = next(node for node in builder.build() if isinstance(node, Match))
     rows, sent = _rows(given_)
 
-    with TestDriver(builder, partitions={"in": 2}, shards=2) as driver:
+    size = patch.object(open_runs, "SIZE", segment)
+    with size, TestDriver(builder, partitions={"in": 2}, shards=2) as driver:
         for key, value, time, partition in sent:
             driver.send("in", value, key=key, timestamp=time, partition=partition)
         for partition in (0, 1):

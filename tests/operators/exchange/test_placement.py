@@ -14,6 +14,8 @@ import potok
 from operators.core.in_process import InProcess
 from potok import Processor, StreamsBuilder, milliseconds, session, sliding, value_store
 from potok.operators.exchange.placement import own_tables, placements
+from potok.operators.patterns import open_runs
+from potok.patterns import cep
 from potok.runtime.operations.reshard import reshard
 from potok.topology import nodes
 from potok.topology.inference.infer import infer
@@ -140,6 +142,14 @@ def in_order(builder: Any) -> None:
     numbers(builder).ordered(grace=milliseconds(60), name="x").to("out")
 
 
+def open_matches(builder: Any) -> None:
+    low, high = cep.event("low", lambda v: v < 7), cep.event("high", lambda v: v > 7)
+    pattern = low.followed_by(high).within(milliseconds(90))
+    found = numbers(builder).group_by_key().match(pattern, grace=milliseconds(10), name="x")
+    found.to("out")
+    found.timeouts.to("over")
+
+
 KEPT: dict[Make, set[str]] = {
     aggregate: {"x"},
     fold: {"x"},
@@ -163,6 +173,7 @@ KEPT: dict[Make, set[str]] = {
     looked_back: {"x/waiting", "x/versions", "x/versions/by_end"},
     timers: {"x/seen", "x/timers-by-key", "x/timers-by-time", "x/timers-by-wall"},
     in_order: {"x/waiting"},
+    open_matches: {"x/runs", "x/runs/segments", "x/closing"},
 }
 """What each program must keep when its cells are moved, so that nothing is moved untested."""
 
@@ -187,7 +198,10 @@ def results(driver: InProcess) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("make", KEPT, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("after", [3, 1])
-def test_cells_that_were_moved_do_what_they_would_have_done(make: Make, after: int) -> None:
+def test_cells_that_were_moved_do_what_they_would_have_done(
+    make: Make, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_runs, "SIZE", 1)
     builder = StreamsBuilder("q")
     make(builder)
     with InProcess(builder) as moved, InProcess(builder) as left_alone:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
+import pytest
 
 import potok
+from potok.operators.patterns import open_runs
 from potok.patterns import cep
 from potok.server.server import Server
 from potok.settings import Settings
 from potok.snapshots.progress import read_progress
+from potok.snapshots.tables import Tables
 from potok.statements.query_tables import QueryTables
 from potok.testing import TestDriver
 
@@ -84,3 +87,35 @@ def test_partial_matches_are_served(tmp_path: Path) -> None:
             found = client.get("/tables/fraud.partials/ann")
             assert found.status_code == 200 and '"began_at":1000' in found.text.replace(" ", "").replace("\\", "")
             assert client.get("/tables/fraud.partials/bob").status_code == 404
+
+
+def test_open_matches_in_segments_are_shown_and_leave_nothing_when_their_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(open_runs, "SIZE", 2)
+    with TestDriver(program(), shards=2) as driver:
+        for number in range(20):
+            pay(driver, "ann", number % 10, at=1_000 + number)
+            pay(driver, "end", 20, at=1_001 + number)
+        assert cells_of(driver, "fraud/runs/segments")
+        partials = driver.table("fraud.partials")
+        expected = [
+            one(1_000 + start, *(number % 10 for number in range(start, 20))) | {"ways": 1 if start == 19 else 2}
+            for start in range(20)
+        ]
+        assert partials.get("ann") == expected
+        assert partials.all() == partials.prefix("a") == {"ann": expected}
+        assert len(partials.to_arrow()["value"][0].as_py()) > 500
+        driver.restart()
+        assert driver.table("fraud.partials").get("ann") == expected
+        pay(driver, "end", 20, at=11_010)
+        assert [row["began_at"] for row in driver.table("fraud.partials").get("ann")] == list(range(1_011, 1_020))
+        pay(driver, "end", 20, at=20_000)
+        pay(driver, "end", 20, at=30_000)
+        assert driver.table("fraud.partials").all() == {}
+        assert not cells_of(driver, "fraud/runs") and not cells_of(driver, "fraud/runs/segments")
+
+
+def cells_of(driver: TestDriver, table: str) -> list[bytes]:
+    """The keys of cells with a value."""
+    return Tables(driver.broker, "bank").read(lambda snapshot: [key for key, _ in snapshot.scan(table)])

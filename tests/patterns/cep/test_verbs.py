@@ -184,3 +184,8 @@ def test_two_repetitions_of_one_event_have_their_own_until() -> None:
     first = a.one_or_more().until(lambda e: e["kind"] == "b")
     second = a.one_or_more().until(lambda e: e["kind"] == "c")
     assert matches(first.next(b).next(second), "a b a c a", after="skip_past_last") == ["a1 b2 a3"]
+
+
+def test_an_absence_at_the_end_that_is_reached_in_two_ways_is_one_match() -> None:
+    either = cep.group(a | a)
+    assert matches(either.not_next(a).within("10 ms"), "a") == ["a1"]

@@ -13,7 +13,8 @@ import pyarrow as pa
 from potok.operators.exchange.reshard_cells import ByKey, Everywhere, Homes, InRuns, Lists, OnFirst, Packed, Placement
 from potok.operators.joins.stream_table_join import own_rows
 from potok.operators.patterns.neighbours import neighbours_of
-from potok.operators.patterns.runs import runs_of
+from potok.operators.patterns.runs import runs_of, segments_of
+from potok.operators.patterns.stored_runs import NUMBER
 from potok.operators.tables.versions import versions_of
 from potok.operators.windows.expiry import horizon_of, index_of, windows_of
 from potok.operators.windows.windows import open_table, timers_of
@@ -158,7 +159,11 @@ def _ordered(node: Ordered, inferred: Inferred) -> Placements:
 
 @own_tables.register
 def _match(node: Match, inferred: Inferred) -> Placements:  # noqa: ARG001
-    placed: Placements = {runs_of(node.name): ByKey(_itself), timers_of(node.name): Lists(_itself)}
+    placed: Placements = {
+        runs_of(node.name): ByKey(_itself),
+        segments_of(runs_of(node.name)): ByKey(lambda keys: [key[:-NUMBER] for key in keys]),
+        timers_of(node.name): Lists(_itself),
+    }
     if node.looks_around:
         placed[neighbours_of(node.name)] = ByKey(_itself)
     return placed

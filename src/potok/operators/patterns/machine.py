@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from potok.operators.patterns.match_so_far import MatchSoFar
-from potok.operators.patterns.runs import Link, Row, Run, Runs, taken
+from potok.operators.patterns.open_runs import DueOf, Runs
+from potok.operators.patterns.runs import Link, Row, Run, States, taken
 from potok.topology.patterns.output import NO_VARIABLE
 from potok.topology.patterns.program import ACCEPT, Guard, Program
 from potok.topology.patterns.tree import AfterMatch, Semantics, SkipTo
@@ -16,8 +16,12 @@ MOST_THREADS = 10_000
 """A match with more ways to continue ends as a dead letter."""
 
 
-FEW = 8
-"""So many runs of a key are advanced one by one."""
+class ConditionRaised(Exception):
+    """An iterative condition has raised `error`."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Found(NamedTuple):
@@ -80,6 +84,8 @@ class Machine:
         self._gapped = program.gapped
         self._merges = not self._all and not conditions and not self._gapped
         self._known_quiet: dict[tuple[tuple[int, ...], int], bool] = {}
+        self.reports_over = True
+        """Whether what had matched when its time was over is wanted."""
         self.found: list[Found] = []
         self.dropped: list[Dropped] = []
 
@@ -87,7 +93,7 @@ class Machine:
         """Advance all runs by a record, and begin one with it unless nothing can come of that; `at_start` says that it
         is the first one of its key. If a condition raises, nothing changes."""
         advanced: Advanced = []
-        for run in self._concerned(runs, bits):
+        for run in runs.concerned(lambda states: self.quiet(states, bits)):
             threads, found, complete = self._step(run.threads, row, bits) if run.threads else ([], None, [])
             advanced.append((run, threads, found, complete))
         if begin:
@@ -98,37 +104,32 @@ class Machine:
                 found = Link(None, NO_VARIABLE, row)
             if threads or found is not None or complete or self._unmatched:
                 run = Run(row, threads)
-                runs.runs.append(run)
+                runs.add(run)
                 advanced.append((run, threads, found, complete))
         for run, threads, found, complete in advanced:
-            run.threads = threads
-            runs.regroup(run)
-            run.found = found or run.found
+            if found is not None or not _same(threads, run.threads):
+                run.threads, run.found = threads, found or run.found
+                runs.changed(run)
             if complete:
                 self.found += [Found(link, link.row.time, row.time) for link in complete]
             if len(threads) > MOST_THREADS:
                 self._give_up(runs, run)
-        if len(runs.runs) > self._max_runs:
+        if runs.size > self._max_runs:
             self._limit(runs)
-        if advanced:
-            self._settle(runs, row.time, [run for run, _, _, _ in advanced])
+        ended = [run for run, threads, _, _ in advanced if not threads]
+        if ended or self.dropped:
+            self._settle(runs, row.time, ended)
 
-    def _concerned(self, runs: Runs, bits: int) -> Iterable[Run]:
-        """Return the runs that a record can change, by start. Of many, those that wait in the same states are asked
-        about once."""
-        if len(runs.runs) <= FEW and runs.groups is None:
-            return runs.runs
-        groups = runs.grouped()
-        found = [run for states in list(groups) if not self._quiet(states, bits) for run in groups[states].values()]
-        found.sort(key=lambda run: run.start.number)
-        return found
-
-    def _quiet(self, states: tuple[int, ...], bits: int) -> bool:
+    def quiet(self, states: States, bits: int) -> bool:
         """Whether threads stay in these states, and take nothing."""
         known = self._known_quiet.get((states, bits))
         if known is None:
             known = self._known_quiet[states, bits] = all(self._waits(state, bits) for state in states)
         return known
+
+    def quiet_for(self, several: Iterable[int], states: States) -> bool:
+        """Do the same for several records, by the conditions that they satisfy."""
+        return all(self.quiet(states, bits) for bits in several)
 
     def _waits(self, number: int, bits: int) -> bool:
         state = self._states[number]
@@ -140,23 +141,26 @@ class Machine:
 
     def expire(self, runs: Runs, until_ms: int) -> None:
         """End the threads whose time is over: those for which no record before `until_ms` is missing."""
-        while runs.runs and (due := self.next_due(runs)) is not None and due <= until_ms:
-            over = next(run for run in runs.runs if self._due(run) == due)
+        while (due := self.next_due(runs)) is not None and due <= until_ms:
+            over = runs.first_due() if self._gapped else runs.first()
             self._end_threads(over, due)
-            runs.regroup(over)
-            self._settle(runs, due, [over])
+            if self._gapped:
+                runs.changed(over)
+            # Otherwise it is the first one, which ends with its threads.
+            if not over.threads:
+                self._settle(runs, due, [over])
 
     def _end_threads(self, run: Run, due: int) -> None:
-        ended = run.threads
+        ended, run.threads = run.threads, []
         if self._within_ms is None or run.start.time + self._within_ms != due:
-            ended = [thread for thread in run.threads if self._thread_due(thread) == due]
+            run.threads = [thread for thread in ended if self._thread_due(thread) != due]
+            ended = [thread for thread in ended if self._thread_due(thread) == due]
         silent = [link for state, link in ended if self._lasts(state)]
-        over = set(map(id, ended))
-        run.threads = [thread for thread in run.threads if id(thread) not in over]
         if self._all:
             waiting = {_content(link): link for state, link in ended if self._states[state].variable is not None}
-            self.found += [Found(link, due, due) for link in silent]
-            self.found += [Found(link, due, due, over=True) for link in waiting.values()]
+            self.found += [Found(link, due, due) for link in _different(silent)]
+            if self.reports_over:
+                self.found += [Found(link, due, due, over=True) for link in waiting.values()]
         elif silent:
             run.found, run.found_at, run.threads = silent[0], due, []
         elif run.found is None:
@@ -164,12 +168,13 @@ class Machine:
 
     def end(self, runs: Runs, now_ms: int) -> None:
         """End all runs: no record follows."""
-        for run in runs.runs:
+        open_ = runs.all()
+        for run in open_:
             ends = next((link for state, link in run.threads if self._states[state].ends), None)
             run.found = ends if ends is not None else run.found
             run.threads = []
-            runs.regroup(run)
-        self._settle(runs, now_ms, list(runs.runs))
+            runs.changed(run)
+        self._settle(runs, now_ms, open_)
 
     def _lasts(self, state: int) -> bool:
         """Whether a state waits for the end of the time."""
@@ -178,8 +183,13 @@ class Machine:
     def next_due(self, runs: Runs) -> int | None:
         if not self._gapped:
             # Runs are in the order of their starts, and the first one has threads.
-            return None if self._within_ms is None or not runs.runs else runs.runs[0].start.time + self._within_ms
-        return min((due for run in runs.runs if (due := self._due(run)) is not None), default=None)
+            return None if self._within_ms is None or not runs.size else runs.first_time() + self._within_ms
+        return runs.next_due()
+
+    @property
+    def due_of(self) -> DueOf | None:
+        """What the runs need, if threads of one run end at different times."""
+        return self._due if self._gapped else None
 
     def _due(self, run: Run) -> int | None:
         """Return when the first thread of a run is over."""
@@ -251,34 +261,37 @@ class Machine:
 
     def _satisfies(self, variable: int, row: Row, link: Link | None) -> bool:
         so_far = MatchSoFar(self._names, link, self._as_seen)
-        return bool(self._conditions[variable](self._as_seen(row.value), so_far))
+        try:
+            return bool(self._conditions[variable](self._as_seen(row.value), so_far))
+        except Exception as error:
+            raise ConditionRaised(error) from error
 
     def _give_up(self, runs: Runs, run: Run) -> None:
         text = f"the pattern has more than {MOST_THREADS:,} ways to continue from this record"
         self.dropped.append(Dropped(run.start, f"{text}; use consecutive(), greedy(), until() or within()"))
         runs.remove(run)
-        runs.runs.remove(run)
 
     def _limit(self, runs: Runs) -> None:
         """Give up the oldest of too many runs."""
         text = f"the key has more than {self._max_runs:,} open matches, and this record began the oldest"
-        while len(runs.runs) > self._max_runs:
-            self.dropped.append(Dropped(runs.runs[0].start, text))
-            runs.remove(runs.runs.popleft())
+        while runs.size > self._max_runs:
+            first = runs.first()
+            self.dropped.append(Dropped(first.start, text))
+            runs.remove(first)
 
-    def _settle(self, runs: Runs, now_ms: int, changed: list[Run]) -> None:
+    def _settle(self, runs: Runs, now_ms: int, ended: list[Run]) -> None:
         """Remove runs that ended. Where matches exclude others, those that began first are decided first."""
-        if not self._unmatched and any(run.failed for run in changed):
-            if len(changed) == 1 and runs.runs and runs.runs[0] is changed[0]:
-                runs.runs.popleft()
-            else:
-                runs.runs = deque(run for run in runs.runs if not run.failed)
+        if not self._unmatched:
+            for run in ended:
+                if run.failed:
+                    runs.remove(run)
         if self._all:
             return
-        while runs.runs and not runs.runs[0].threads:
-            run = runs.runs.popleft()
+        while runs.size and not runs.first_waits():
+            run = runs.first()
+            runs.remove(run)
             if run.found is None:
-                if run.over is not None:
+                if run.over is not None and self.reports_over:
                     self.found.append(Found(run.over, run.over_at, now_ms, over=True))
                 if self._unmatched and run.start.number >= runs.covered:
                     link = Link(None, NO_VARIABLE, run.start)
@@ -289,8 +302,8 @@ class Machine:
             runs.covered = max(runs.covered, run.found.row.number + 1)
             self.found.append(Found(run.found, time, now_ms, number=runs.matched))
             target = self._target(run)
-            while runs.runs and runs.runs[0].start.number < target:
-                runs.remove(runs.runs.popleft())
+            while runs.size and runs.first_number() < target:
+                runs.remove(runs.first())
 
     def _target(self, run: Run) -> int:
         """Return the number of the first record that may begin another match."""
@@ -304,6 +317,14 @@ class Machine:
         if not numbers:
             return following
         return max(following, numbers[0] if self._skip is SkipTo.FIRST else numbers[-1])
+
+
+def _same(threads: list[tuple[int, Link]], others: list[tuple[int, Link]]) -> bool:
+    if threads is others:
+        return True
+    return len(threads) == len(others) and all(
+        one[0] == two[0] and one[1] is two[1] for one, two in zip(threads, others, strict=True)
+    )
 
 
 def _different(links: list[Link]) -> list[Link]:

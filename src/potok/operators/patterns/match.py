@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,16 +19,17 @@ from potok.operators.core.dead_letters import InputPartition, Reason
 from potok.operators.core.operator import SeveralOutputs, Task, all_but
 from potok.operators.core.unserializable import not_data
 from potok.operators.exchange.shards import key_column
-from potok.operators.patterns.machine import MOST_THREADS, Machine
+from potok.operators.patterns.machine import MOST_THREADS, ConditionRaised, Machine
 from potok.operators.patterns.matches import Matches
 from potok.operators.patterns.neighbours import Neighbours
-from potok.operators.patterns.runs import Row, Runs, runs_of
+from potok.operators.patterns.open_runs import Runs
+from potok.operators.patterns.runs import Row
 from potok.operators.patterns.start_filter import StartFilter, can_filter
+from potok.operators.patterns.stored_runs import StoredRuns
 from potok.operators.patterns.ties import in_tie_order
 from potok.operators.windows.windows import timers_of
 from potok.records.keys import encode_each_key
 from potok.records.rows import converter_of
-from potok.state.cell import reading_cells
 from potok.state.session import StateSession
 from potok.topology.inference.patterns import shifted_type
 from potok.topology.inference.step import Step
@@ -123,7 +125,8 @@ class MatchRecords(SeveralOutputs):
             numbered=node.numbered,
             unmatched=node.unmatched,
         )
-        self._max_runs = node.max_runs
+        self._shows_timeouts = node.shows_timeouts
+        self._max_runs, self._within_ms = node.max_runs, pattern.within_ms
         self._filter: StartFilter | None = None
         if can_filter(program, iterative, unmatched=node.unmatched):
             merged = node.after.skip is not SkipTo.NO_SKIP
@@ -139,7 +142,7 @@ class MatchRecords(SeveralOutputs):
         if node.looks_around:
             assert upstream.value is not None
             self._neighbours = Neighbours(node, upstream.key, upstream.value, session, input_partitions)
-        self._table = runs_of(node.name)
+        self._stored = StoredRuns(node.name, session)
         self._timers = WakeIndex(timers_of(node.name), session)
         row_type = upstream.value
         if row_type is not None and node.shifts:
@@ -150,7 +153,7 @@ class MatchRecords(SeveralOutputs):
     @property
     def state_tables(self) -> list[str]:
         neighbours = [] if self._neighbours is None else [self._neighbours.table]
-        return [self._table, self._timers.table, *neighbours]
+        return [*self._stored.tables, self._timers.table, *neighbours]
 
     def next_due(self) -> int | None:
         return self._timers.next_due()
@@ -159,6 +162,7 @@ class MatchRecords(SeveralOutputs):
         self._chunks.append(chunk)
 
     def finish(self) -> None:
+        self._machine.reports_over = self._shows_timeouts or TIMEOUTS in self.outputs
         received = self._received()
         woken = self._timers.due(self._watermark_ms)
         if self._neighbours is not None:
@@ -166,12 +170,13 @@ class MatchRecords(SeveralOutputs):
         if received is not None:
             self._advance(received, woken)
         elif woken:
-            self._visit(woken, self._session.read(self._table, woken), NO_RECORDS, {}, set(woken))
+            self._visit(woken, self._stored.heads(woken), NO_RECORDS, {}, set(woken))
         self._timers.flush(self._watermark_ms)
+        receivers = self.outputs.get(TIMEOUTS, [])
         for over, chunk in self._matches.chunks(self._key_type):
             if over:
                 self.task.records_out[self.name] += len(chunk)
-                for receiver in self.outputs.get(TIMEOUTS, []):
+                for receiver in receivers:
                     receiver.push(chunk)
             else:
                 self.emit(chunk)
@@ -222,7 +227,7 @@ class MatchRecords(SeveralOutputs):
     def _advance(self, received: _Received, woken: list[bytes]) -> None:
         """Visit the keys with an open match and those with a record that begins one."""
         keys, numbers = received.keys, received.key_numbers
-        before = self._session.read(self._table, keys)
+        before = self._stored.heads(keys)
         by_key = np.argsort(numbers, kind="stable")
         numbers, bits, times = numbers[by_key], received.bits[by_key], received.chunk.timestamp[by_key]
         starts = (bits & self._firsts) != 0
@@ -238,7 +243,7 @@ class MatchRecords(SeveralOutputs):
         records = self._records(received, by_key[seen], starts[seen], begins[seen])
         spans = {keys[number]: (bounds[index], bounds[index + 1]) for index, number in enumerate(visited.tolist())}
         others = [key for key in woken if key not in spans]
-        cells = [before[number] for number in visited.tolist()] + self._session.read(self._table, others)
+        cells = [before[number] for number in visited.tolist()] + self._stored.heads(others)
         self._visit([*spans, *others], cells, records, spans, set(woken))
 
     def _records(self, received: _Received, rows: npt.NDArray[np.intp], starts: Mask, begins: Mask) -> _Records:
@@ -269,11 +274,10 @@ class MatchRecords(SeveralOutputs):
         spans: dict[bytes, tuple[int, int]],
         woken: set[bytes],
     ) -> None:
-        cells: list[tuple[bytes, bytes | None, bytes | None]] = []
         dues: list[int] = []
         waiting: list[bytes] = []
-        with reading_cells(self._table):
-            loaded = list(map(Runs.load, before))
+        loaded = self._stored.load(keys, before, self._machine.due_of)
+        self._read_ahead(keys, loaded, records, spans)
         for key, data, runs in zip(keys, before, loaded, strict=True):
             awaited = None if self._neighbours is None else self._neighbours.waiting.get(key)
             self._advance_key(key, runs, records, spans.get(key, (0, 0)), awaited)
@@ -285,30 +289,41 @@ class MatchRecords(SeveralOutputs):
                 runs.due = due
                 dues.append(due)
                 waiting.append(key)
-            after = runs.dump()
-            if after != data:
-                cells.append((key, after, data))
-        if cells:
-            self._session.write(self._table, cells)
+            self._stored.put(key, runs, data)
+        self._stored.write()
         if dues:
             self._timers.add(np.array(dues, np.int64), waiting)
+
+    def _read_ahead(
+        self, keys: list[bytes], loaded: list[Runs], records: _Records, spans: dict[bytes, tuple[int, int]]
+    ) -> None:
+        """Read the segments that the records concern, or that are over, at once."""
+        wanted = []
+        for key, runs in zip(keys, loaded, strict=True):
+            if runs.in_segments:
+                start, end = spans.get(key, (0, 0))
+                different = {bits for bits in records.bits[start:end] if bits >= 0}
+                until_ms = max([self._watermark_ms, *records.times[start:end][-1:]])
+                quiet = partial(self._machine.quiet_for, different)
+                wanted += [(key, runs, one) for one in runs.wanted(quiet, self._within_ms, until_ms)]
+        self._stored.supply(wanted)
 
     def _advance_key(
         self, key: bytes, runs: Runs, records: _Records, span: tuple[int, int], awaited: int | None
     ) -> None:
         machine, matches = self._machine, self._matches
         start, end = span
-        begins = records.begins if len(runs.runs) + end - start <= self._max_runs else records.starts
+        begins = records.begins if runs.size + end - start <= self._max_runs else records.starts
         for index in range(start, end):
             bits, begin = records.bits[index], begins[index]
-            if bits < 0 or not (begin or runs.runs):
+            if bits < 0 or not (begin or runs.size):
                 continue
             time = records.times[index]
-            if runs.runs:
+            if runs.size:
                 machine.expire(runs, time)
                 if machine.found:
                     matches.add_timed(key, machine)
-            if not runs.runs:
+            if not runs.size:
                 if not begin:
                     continue
                 runs.count, runs.covered, runs.due = 0, 0, None
@@ -316,8 +331,8 @@ class MatchRecords(SeveralOutputs):
             row = Row(runs.count, time, records.values[index], topic, partition, records.offsets[index])
             try:
                 machine.accept(runs, row, bits, begin=begin, at_start=bits & AT_START != 0)
-            except Exception as error:  # noqa: BLE001 - the user's condition may raise anything
-                self._set_aside(key, row, describe_error(error))
+            except ConditionRaised as raised:
+                self._set_aside(key, row, describe_error(raised.error))
                 continue
             runs.count += 1
             if machine.found:

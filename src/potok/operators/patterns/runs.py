@@ -1,23 +1,26 @@
-"""The open matches of one key, and the cell that they are kept in.
+"""An open match of a key: what its threads have taken, and where they wait.
 
 What a thread has taken is a chain of links, each a record under a variable, so that threads share what they have in
-common. A cell holds each link and each record once.
+common.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, NamedTuple, Optional
 
-from potok.state.codec import dump_state, load_state
 from potok.topology.patterns.output import NO_VARIABLE
 
 
 def runs_of(step: str) -> str:
     """Return the table of the open matches of a step."""
     return f"{step}/runs"
+
+
+def segments_of(runs: str) -> str:
+    """Return the table of segments next to a table of open matches."""
+    return f"{runs}/segments"
 
 
 class Row(NamedTuple):
@@ -42,6 +45,9 @@ class Link(NamedTuple):
 Thread = tuple[int, Link | None]
 """A state, and what was taken so far."""
 
+States = tuple[int, ...]
+"""The states of threads."""
+
 
 @dataclass(slots=True, eq=False)
 class Run:
@@ -57,8 +63,12 @@ class Run:
     found_at: int | None = None
     over: Link | None = None
     over_at: int = 0
-    states: tuple[int, ...] = ()
+    states: States = ()
     """Those of its threads, if the runs are grouped by them."""
+    due: int | None = None
+    """When its first thread is over, if the runs are ordered by that."""
+    home: Segment | None = None
+    """The segment that holds it; None once it has ended."""
 
     @property
     def failed(self) -> bool:
@@ -66,142 +76,26 @@ class Run:
         return not self.threads and self.found is None and self.over is None
 
 
-Groups = dict[tuple[int, ...], dict[int, Run]]
-"""The runs by the states of their threads, then by the number of their first record."""
+@dataclass(slots=True, eq=False)
+class Segment:
+    """Consecutive runs in a cell of their own. Until it is read, these describe the runs in it: `size` of them are
+    open, of which a record with the number `first` began the first one at `first_time`; the first thread is over at
+    `due`; all threads wait in `states`; and with `idle`, some runs have no thread.
+    """
 
-
-@dataclass(slots=True)
-class Runs:
-    """The cell of a key: when to visit it next, how many records it has seen since the cell exists, its runs by start,
-    how many matches were counted, and the number of the first record that no match contains."""
-
+    number: int
+    runs: OrderedDict[int, Run] | None = None
+    """By the number of the record that began a run; None until the cell is read."""
+    size: int = 0
+    first: int = 0
+    first_time: int = 0
     due: int | None = None
-    count: int = 0
-    runs: deque[Run] = field(default_factory=deque)
-    matched: int = 0
-    covered: int = 0
-    groups: Groups | None = None
-    """Set if there are many."""
-
-    def grouped(self) -> Groups:
-        if self.groups is None:
-            self.groups = {}
-            for run in self.runs:
-                run.states = states = tuple([state for state, _ in run.threads])
-                if states:
-                    self.groups.setdefault(states, {})[run.start.number] = run
-        return self.groups
-
-    def regroup(self, run: Run) -> None:
-        """Put a run under the states of its threads."""
-        if self.groups is not None:
-            self.remove(run)
-            run.states = tuple([state for state, _ in run.threads])
-            if run.states:
-                self.groups.setdefault(run.states, {})[run.start.number] = run
-
-    def remove(self, run: Run) -> None:
-        """Forget the states of a run."""
-        if self.groups is not None and run.states:
-            members = self.groups[run.states]
-            del members[run.start.number]
-            if not members:
-                del self.groups[run.states]
-            run.states = ()
-
-    @classmethod
-    def load(cls, data: bytes | None) -> Runs:
-        if data is None:
-            return cls()
-        due, count, matched, covered, places, kept_rows, kept_links, kept_runs, ended = load_state(data)
-        *columns, at, offsets = kept_rows
-        topics, partitions = [[places[one][part] for one in at] for part in (0, 1)]
-        rows = list(map(Row, *columns, topics, partitions, offsets))
-        befores, variables, rows_of_links = kept_links
-        links: list[Link] = []
-        for before, variable, row in zip(befores, variables, rows_of_links, strict=True):
-            links.append(Link(None if before < 0 else links[before], variable, rows[row]))
-        starts, lengths, states, ways = kept_runs
-        threads = list(zip(states, [links[way] for way in ways], strict=True))
-        ends = list(accumulate(lengths))
-        runs = [
-            Run(rows[start], threads[end - length : end])
-            for start, length, end in zip(starts, lengths, ends, strict=True)
-        ]
-        for index, found, found_at, over, over_at in ended:
-            run = runs[index]
-            run.found, run.found_at = None if found < 0 else links[found], found_at
-            run.over, run.over_at = None if over < 0 else links[over], over_at
-        return cls(due, count, deque(runs), matched, covered)
-
-    def dump(self) -> bytes | None:
-        """Return the cell; None without an open match, if none were counted. It is made of columns: of many runs, those
-        are packed several times as fast as a list for each.
-        """
-        if not self.runs and not self.matched:
-            return None
-        links = self._links()
-        ways = {id(link): way for way, link in enumerate(links)}
-        befores, variables, taken_rows = map(list, zip(*links, strict=True)) if links else ([], [], [])
-        first = {row[0]: row for row in taken_rows} | {run.start.number: run.start for run in self.runs}
-        rows = {number: row for row, number in enumerate(first)}
-        columns = map(list, zip(*first.values(), strict=True)) if first else [[] for _ in Row._fields]
-        numbers, times, values, topics, partitions, offsets = columns
-        places = {place: number for number, place in enumerate(dict.fromkeys(zip(topics, partitions, strict=True)))}
-        at = [places[place] for place in zip(topics, partitions, strict=True)] if len(places) > 1 else [0] * len(rows)
-        kept_rows = [numbers, times, values, at, offsets]
-        kept_links = [
-            [-1 if before is None else ways[id(before)] for before in befores],
-            variables,
-            [rows[row[0]] for row in taken_rows],
-        ]
-        threads = [thread for run in self.runs for thread in run.threads]
-        kept_runs = [
-            [rows[run.start.number] for run in self.runs],
-            [len(run.threads) for run in self.runs],
-            [state for state, _ in threads],
-            [ways[id(link)] for _, link in threads],
-        ]
-        ended = [
-            [
-                index,
-                -1 if run.found is None else ways[id(run.found)],
-                run.found_at,
-                -1 if run.over is None else ways[id(run.over)],
-                run.over_at,
-            ]
-            for index, run in enumerate(self.runs)
-            if run.found is not None or run.over is not None
-        ]
-        kept_places = [list(place) for place in places]
-        state = self.due, self.count, self.matched, self.covered
-        return dump_state((*state, kept_places, kept_rows, kept_links, kept_runs, ended))
-
-    def _links(self) -> list[Link]:
-        """Return all links, each once and behind the one before it."""
-        found: dict[int, Link] = {}
-        for run in self.runs:
-            for _, link in run.threads:
-                if id(link) not in found:
-                    _add_chain(link, found)
-            for ended in (run.found, run.over):
-                if ended is not None:
-                    _add_chain(ended, found)
-        return list(found.values())
-
-
-def _add_chain(link: Link, found: dict[int, Link]) -> None:
-    """Add a link by its identity, and before it those that lead to it."""
-    if link.before is None:
-        found.setdefault(id(link), link)
-        return
-    chain: list[Link] = []
-    one: Link | None = link
-    while one is not None and id(one) not in found:
-        chain.append(one)
-        one = one.before
-    for part in reversed(chain):
-        found[id(part)] = part
+    states: States = ()
+    idle: bool = False
+    stored: bytes | None = field(default=None, repr=False)
+    """The cell before this batch, once it is read."""
+    changed: bool = False
+    """Whether the cell has to be written. Runs that ended at the front do not need that."""
 
 
 def taken(link: Link | None) -> list[tuple[int, Row]]:

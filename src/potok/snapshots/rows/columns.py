@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from potok.records.schemas.declared_schema import declared_schema
 from potok.snapshots.rows.key_ranges import ALL, Span, empty_key
 from potok.snapshots.rows.layout import TableLayout
 from potok.snapshots.rows.row_reader import EVER, RowReader, Starts
+from potok.snapshots.rows.segments import whole_cells
 from potok.snapshots.snapshot import Snapshot
 from potok.state.cell import CellDoesNotFit, reading_cells
 
@@ -97,8 +99,12 @@ class ColumnReader:
             yield split(RowReader(self.layout).of_keys(snapshot, mine))
             return
         table, span = self._span(snapshot, shard, part)
-        yield self._unordered(snapshot, shard, span)
-        yield from snapshot.chunks(table, *span, shard=shard)
+        chunks = snapshot.chunks(table, *span, shard=shard)
+        for keys, data in chain([self._unordered(snapshot, shard, span)], chunks):
+            if self.layout.segments is None:
+                yield keys, data
+            else:
+                yield split(list(whole_cells(self.layout, snapshot, zip(keys, data, strict=True))))
         if self._open is not None:
             for keys, data in snapshot.chunks(open_table(self.layout.cell_table), shard=shard):
                 pairs = zip(keys, data, strict=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from potok.checksum import crc32
 from potok.operators.cells.cell_codec import CellCodec, FixedCells, ObjectCells
 from potok.operators.patterns.partials import PartialCells, partials_of
-from potok.operators.patterns.runs import runs_of
+from potok.operators.patterns.runs import runs_of, segments_of
 from potok.operators.windows.windows import WindowKeys
 from potok.records.schemas.declared_schema import declared_schema
 from potok.snapshots.rows.windows import LiveWindows, OpenReader, window_kind
@@ -74,6 +74,11 @@ class TableLayout:
         if self.form == "partials":
             return PartialCells(self.fields)
         return FixedCells(self.plan) if self.form == "columns" else ObjectCells(self.kind)
+
+    @property
+    def segments(self) -> str | None:
+        """The table of further cells of a row, which are decoded with the first one."""
+        return segments_of(self.cell_table) if self.form == "partials" else None
 
     @property
     def hides_nulls(self) -> bool:

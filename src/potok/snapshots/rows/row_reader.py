@@ -18,6 +18,7 @@ from potok.operators.windows.windows import open_table, time_key
 from potok.records.keys import decode_keys
 from potok.snapshots.rows.key_ranges import ALL, Span, empty_key, scan_span
 from potok.snapshots.rows.layout import TableLayout
+from potok.snapshots.rows.segments import whole_cells
 from potok.snapshots.rows.versions import Version
 from potok.snapshots.rows.windows import Cell
 from potok.snapshots.snapshot import Snapshot
@@ -56,6 +57,7 @@ class RowReader:
         self.windows = layout.window_keys
         self._live, self._open = layout.live_windows(), layout.open_reader()
         self._codec, self._hides_nulls = layout.codec(), layout.hides_nulls
+        self._in_segments = layout.segments is not None
 
     def get(self, snapshot: Snapshot, key: bytes, default: Any = None) -> Any:
         """Return the value of one canonical key of a table without windows; `default` where there is no row."""
@@ -63,6 +65,8 @@ class RowReader:
         data = snapshot.get(layout.cell_table, layout.shard_of(key, snapshot.shards), key)
         if data is None:
             return default
+        if self._in_segments:
+            ((_, data),) = whole_cells(layout, snapshot, [(key, data)])
         try:
             value = self._codec.value(data)
         except MISFIT as error:
@@ -75,7 +79,7 @@ class RowReader:
             return [cell for key in keys for cell in self._windows_of(snapshot, key, starts)]
         table, shard_of = self.layout.cell_table, self.layout.shard_of
         found = ((key, snapshot.get(table, shard_of(key, snapshot.shards), key)) for key in keys)
-        return [(key, data) for key, data in found if data is not None]
+        return list(whole_cells(self.layout, snapshot, [(key, data) for key, data in found if data is not None]))
 
     def _windows_of(self, snapshot: Snapshot, key: bytes, starts: Starts) -> list[Cell]:
         shard = self.layout.shard_of(key, snapshot.shards)
@@ -112,18 +116,25 @@ class RowReader:
         In order, shards are merged while reading: a reader that stops early has read no more than needed.
         """
         table = self.layout.cell_table
-        if self._live is not None:
+        if self._in_segments:
+            yield from whole_cells(self.layout, snapshot, self._heads_in(snapshot, span, in_order=in_order))
+        elif self._live is not None:
             yield from self._live.scan(snapshot)
         elif self.windowed:
             yield from snapshot.scan(table)
-        elif in_order and snapshot.shards > 1:
+        else:
+            yield from self._heads_in(snapshot, span, in_order=in_order)
+        if self._open is not None:
+            for key, data in snapshot.scan(open_table(table)):
+                yield from self._open.cells(key, data)
+
+    def _heads_in(self, snapshot: Snapshot, span: Span, *, in_order: bool) -> Iterator[Cell]:
+        table = self.layout.cell_table
+        if in_order and snapshot.shards > 1:
             yield from empty_key(snapshot, table, span)
             yield from heapq.merge(*(snapshot.scan(table, *span, shard=shard) for shard in range(snapshot.shards)))
         else:
             yield from scan_span(snapshot, table, span)
-        if self._open is not None:
-            for key, data in snapshot.scan(open_table(table)):
-                yield from self._open.cells(key, data)
 
     def decoded(self, cells: Sequence[Cell]) -> FoundRows:
         """Decode cells, without those that only record a deleted key."""

@@ -14,7 +14,8 @@ from potok.expressions.failures import RowFailures
 from potok.expressions.function import Function
 from potok.operators.core.chunk import Ints, as_objects
 from potok.operators.patterns.machine import Found, Machine
-from potok.operators.patterns.runs import Row, Runs, taken
+from potok.operators.patterns.open_runs import Runs
+from potok.operators.patterns.runs import Row, taken
 from potok.operators.patterns.ties import ranks_of
 from potok.sql.analysis.relations import RelationAnalysis
 from potok.sql.analysis.scope import ROWTIME, slot_of
@@ -182,7 +183,7 @@ class _Matching:
                 runs, group = Runs(), own
             machine.expire(runs, time)
             begin = not firsts or bool(bits[number] & firsts) or unmatched
-            if begin or runs.runs:
+            if begin or runs.size:
                 row = Row(number, time, values[number], "", 0, number)
                 machine.accept(runs, row, bits[number], begin=begin, at_start=starts)
             self._check(machine)

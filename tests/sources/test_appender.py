@@ -13,7 +13,7 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.records.log_record import LogRecord
 from potok.sources import Overload
 from potok.sources.appender import Appender
-from potok.sources.arrival import Arrival
+from potok.sources.arrival import Arrival, columns_of
 from potok.sources.buffer import Buffer
 from potok.sources.counters import Counters
 from tests.log.waiting import until
@@ -114,3 +114,22 @@ def test_a_record_that_the_topic_does_not_accept_does_not_hold_up_the_others(tmp
     assert sorted(reported, key=str) == [None, "not_accepted"]
     assert values(broker) == [b"v"]
     assert counters.read().lost == {"not_accepted": 1}
+
+
+def test_arrivals_become_one_batch_in_order_whatever_holds_their_records() -> None:
+    columns = Arrival.of([LogRecord(b"k", b"3", 3)]).columns()
+    arrivals = [
+        Arrival.of([LogRecord(None, b"1", 1), LogRecord(None, None, 2, (("h", b"x"), ("n", None)))]),
+        Arrival.of([]),
+        Arrival(columns, 2),
+        Arrival(columns.slice(0, 0), 0),
+        Arrival.of([LogRecord(b"k", b"4", 4)]),
+    ]
+    batch = columns_of(arrivals)
+    assert [tuple(row.values()) for row in batch.to_pylist()] == [
+        (None, b"1", 1, None),
+        (None, None, 2, [{"name": "h", "value": b"x"}, {"name": "n", "value": None}]),
+        (b"k", b"3", 3, None),
+        (b"k", b"4", 4, None),
+    ]
+    assert columns_of([Arrival.of([])]).num_rows == 0

@@ -69,7 +69,7 @@ def test_every_received_record_landed_is_lost_or_is_buffered(
         elif step == "take":
             taken += buffer.take(number, 50, 0.0)
         elif step in ("land", "lose") and taken:
-            buffer.settle(taken.pop(number % len(taken)), None if step == "land" else "stopped")
+            buffer.settle([taken.pop(number % len(taken))], None if step == "land" else "stopped")
         elif step == "later":
             clock[0] += number / 1000
         counts = counters.read()
@@ -103,7 +103,7 @@ def test_records_that_were_taken_take_up_room_until_they_are_settled() -> None:
     buffer.offer(arrival(1, 1))
     [taken] = buffer.take(10, 10, 0.0)
     assert not buffer.offer(arrival(1, 1))
-    buffer.settle(taken, None)
+    buffer.settle([taken], None)
     assert buffer.offer(arrival(1, 1))
 
 
@@ -115,7 +115,7 @@ def test_put_waits_for_room_and_ends_when_the_buffer_is_closed() -> None:
     for thread in waiting:
         thread.start()
     [taken] = buffer.take(1, 10, 0.0)
-    buffer.settle(taken, None)
+    buffer.settle([taken], None)
     buffer.take(1, 10, 5.0)
     buffer.close()
     for thread in waiting:
@@ -189,7 +189,7 @@ def test_records_that_cannot_be_read_from_disk_are_lost_and_those_behind_them_ar
             patch.setattr(spool.os, "pread", read)
             assert buffer.take(2, 1_000, 0.0) == []
     [last] = buffer.take(2, 1_000, 0.0)
-    buffer.settle(last, None)
+    buffer.settle([last], None)
     counts = counters.read()
     assert (counts.lost, counts.landed, counts.buffered) == ({"unreadable": 6}, 2, 2)
     assert reported == [[], ["unreadable"], ["unreadable"], ["unreadable"], [None]]

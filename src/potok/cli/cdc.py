@@ -68,6 +68,7 @@ def cdc(
             _remove(log, _named(captures, reset or drop or ""), drop=drop is not None)
             return
         from potok.monitoring.monitor import Monitor
+        from potok.records.garbage_collection import spare_imports
         from potok.sources.cdc.monitoring import monitor_captures
         from potok.sources.cdc.runner import CaptureRunner
 
@@ -76,6 +77,7 @@ def cdc(
         running.enter_context(served_metrics(monitor, metrics, note))
         runners += [running.enter_context(CaptureRunner(capture, log)) for capture in captures]
         interruption.wait_for_the_batch()
+        spare_imports()
         if as_json or not console(stderr=True).is_terminal:
             _report(runners, interruption, as_json=as_json, until=until_caught_up)
         else:

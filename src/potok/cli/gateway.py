@@ -40,6 +40,7 @@ def gateway(
     With --json, each line is an object whose `event` is listening, status or stopped.
     """
     from potok.monitoring.monitor import Monitor
+    from potok.records.garbage_collection import spare_imports
     from potok.sources.config import load_gateway
     from potok.sources.gateway import Gateway
     from potok.sources.monitoring import monitor_listeners
@@ -56,6 +57,7 @@ def gateway(
         with served_metrics(monitor, metrics, note), running:
             _announce(running, as_json=as_json)
             interruption.wait_for_the_batch()
+            spare_imports()
             _watch(running, interruption, as_json=as_json)
             if not as_json:
                 note("stopping: appending buffered records")

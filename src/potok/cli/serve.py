@@ -201,6 +201,7 @@ def _run(
 ) -> None:
     """Run until interrupted, serving tables while Spark starts. Raises if queries cannot run or stop running."""
     from potok.cli.prompt.targets.target import in_background
+    from potok.records.garbage_collection import spare_imports
 
     starting: Future[None] | None = in_background(database.start)
     while not interruption.asked.wait(LOOK_S) and not server.wait(0):
@@ -209,6 +210,7 @@ def _run(
         if starting is not None and starting.done():
             starting.result()
             starting = None
+            spare_imports()
             if as_json:
                 print_json({"event": "running", "url": server.url})
                 print(end="", flush=True)

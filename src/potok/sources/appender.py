@@ -6,13 +6,11 @@ import logging
 import threading
 from collections.abc import Sequence
 
-import pyarrow as pa
-
 from potok.errors import PotokError
 from potok.log.broker import Broker
 from potok.log.failpoint import failpoint
 from potok.retry_policy import Retry, brief_calls
-from potok.sources.arrival import COLUMNS, Arrival
+from potok.sources.arrival import Arrival, columns_of
 from potok.sources.buffer import Buffer
 from potok.sources.counters import EXPIRED, NOT_ACCEPTED
 
@@ -49,8 +47,7 @@ class Appender:
         while not self._buffer.is_drained:
             taken = self._buffer.take(MOST_RECORDS, MOST_BYTES, LOOK_S)
             if self._given_up.is_set():
-                for arrival in taken:
-                    self._buffer.settle(arrival, STOPPED)
+                self._buffer.settle(taken, STOPPED)
             elif taken:
                 self._append(taken)
 
@@ -67,21 +64,18 @@ class Appender:
             if not taken:
                 self.error = None
                 return
-            expired = [arrival for arrival in taken if self._buffer.is_expired(arrival)]
-            for arrival in expired:
-                self._buffer.settle(arrival, EXPIRED)
+            expired = {arrival for arrival in taken if self._buffer.is_expired(arrival)}
             taken = [arrival for arrival in taken if arrival not in expired]
+            self._buffer.settle(expired, EXPIRED)
             if not taken:
                 return
             if not retry.wait():
-                for arrival in taken:
-                    self._buffer.settle(arrival, STOPPED)
+                self._buffer.settle(taken, STOPPED)
                 return
 
     def _append_once(self, taken: list[Arrival]) -> list[Arrival]:
         """Append arrivals and settle them; return those that are left."""
-        whole = pa.Table.from_batches([arrival.columns() for arrival in taken]).combine_chunks()
-        batch = whole.to_batches()[0] if len(whole) else pa.RecordBatch.from_pylist([], COLUMNS)
+        batch = columns_of(taken)
         unfit = self._broker.unfit(self._topic, batch)
         if unfit:
             taken = self._settle_unfit(taken, unfit)
@@ -89,8 +83,7 @@ class Appender:
         failpoint("gateway-before-append")
         self._broker.append(self._topic, batch)
         failpoint("gateway-after-append")
-        for arrival in taken:
-            self._buffer.settle(arrival, None)
+        self._buffer.settle(taken, None)
         return []
 
     def _settle_unfit(self, taken: Sequence[Arrival], unfit: dict[int, str]) -> list[Arrival]:
@@ -105,7 +98,7 @@ class Appender:
             lost = len(arrival) if arrival.whole else len(rows)
             _logger.warning("%s: %d records were not accepted: %s", self._name, lost, next(iter(rows.values())))
             if lost == len(arrival):
-                self._buffer.settle(arrival, NOT_ACCEPTED)
+                self._buffer.settle([arrival], NOT_ACCEPTED)
             else:
                 self._buffer.settle_rows(arrival, rows, NOT_ACCEPTED)
                 left.append(arrival)

@@ -48,16 +48,7 @@ class Arrival:
         """Return the records as columns."""
         records = self.records
         assert not isinstance(records, Spilled), "read from the spool when it was taken"
-        if isinstance(records, pa.RecordBatch):
-            return records
-        headers = [[{"name": n, "value": v} for n, v in record.headers] or None for record in records]
-        columns = [
-            pa.array([record.key for record in records], pa.binary()),
-            pa.array([record.value for record in records], pa.binary()),
-            pa.array([record.timestamp_ms for record in records], pa.int64()),
-            pa.array(headers, _HEADERS),
-        ]
-        return pa.record_batch(columns, schema=COLUMNS)
+        return records if isinstance(records, pa.RecordBatch) else _columns_of(records)
 
     def leave_out(self, rows: Collection[int]) -> None:
         """Remove some records."""
@@ -69,6 +60,38 @@ class Arrival:
             self.records = [self.records[row] for row in kept]
 
 
+def columns_of(arrivals: Sequence[Arrival]) -> pa.RecordBatch:
+    """Return the records of arrivals, in order, as one batch. Rows are converted together: a conversion of its own for
+    each request takes four times as long."""
+    batches: list[pa.RecordBatch] = []
+    rows: list[LogRecord] = []
+    for arrival in arrivals:
+        if isinstance(arrival.records, pa.RecordBatch | Spilled):
+            batches += [_columns_of(rows)] if rows else []
+            rows = []
+            batches.append(arrival.columns())
+        else:
+            rows += arrival.records
+    if rows or not batches:
+        batches.append(_columns_of(rows))
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _columns_of(records: Sequence[LogRecord]) -> pa.RecordBatch:
+    if any(record.headers for record in records):
+        named = [[{"name": n, "value": v} for n, v in record.headers] or None for record in records]
+        headers = pa.array(named, _HEADERS)
+    else:
+        headers = pa.nulls(len(records), _HEADERS)
+    columns = [
+        pa.array([record.key for record in records], pa.binary()),
+        pa.array([record.value for record in records], pa.binary()),
+        pa.array([record.timestamp_ms for record in records], pa.int64()),
+        headers,
+    ]
+    return pa.record_batch(columns, schema=COLUMNS)
+
+
 def size_of(record: LogRecord) -> int:
-    headers = sum(len(name) + len(value or b"") for name, value in record.headers)
-    return len(record.key or b"") + len(record.value or b"") + headers
+    size = len(record.key or b"") + len(record.value or b"")
+    return size + sum(len(n) + len(v or b"") for n, v in record.headers) if record.headers else size

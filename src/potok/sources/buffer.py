@@ -100,20 +100,24 @@ class Buffer:
                 size += first.size
         for each in expired:
             self._forget(each)
-            self.settle(each, EXPIRED)
+        self.settle(expired, EXPIRED)
         return [each for each in taken if self._is_read(each)]
 
-    def settle(self, arrival: Arrival, reason: str | None) -> None:
-        """End an arrival: it has landed, or is lost for a reason. Make room, then notify its sender."""
+    def settle(self, arrivals: Collection[Arrival], reason: str | None) -> None:
+        """End arrivals: they have landed, or are lost for a reason. Make room, then notify their senders."""
+        if not arrivals:
+            return
+        count = sum(map(len, arrivals))
         with self._changed:
-            self._records -= len(arrival)
-            self._bytes -= arrival.size
+            self._records -= count
+            self._bytes -= sum(arrival.size for arrival in arrivals)
             self._changed.notify_all()
         if reason is None:
-            self._counters.landed(len(arrival))
-            arrival.finish(None)
+            self._counters.landed(count)
         else:
-            self._lose(arrival, reason)
+            self._counters.lost(count, reason)
+        for arrival in arrivals:
+            arrival.finish(reason)
 
     def settle_rows(self, arrival: Arrival, rows: Collection[int], reason: str) -> None:
         """Lose some records of an arrival that was taken, and keep the others."""
@@ -176,7 +180,7 @@ class Buffer:
             arrival.records = self._spool.read(arrival.records)
         except (OSError, StopIteration, pa.ArrowException) as error:
             _logger.error("%d records of a buffer cannot be read from disk, and are lost: %s", len(arrival), error)
-            self.settle(arrival, UNREADABLE)
+            self.settle([arrival], UNREADABLE)
             return False
         return True
 

@@ -11,6 +11,7 @@ import orjson
 import psycopg
 
 from potok.log.broker import Broker
+from potok.sources.cdc.errors import CaptureStopped
 from potok.sources.cdc.runner import CaptureRunner
 from potok.topology.capture import Capture
 from servers import MariadbServer, PostgresServer
@@ -94,6 +95,31 @@ class MysqlDatabase:
         self.connection.close()
 
 
+AnyDatabase = Database | MysqlDatabase
+
+
+def users(database: AnyDatabase, count: int = 0) -> None:
+    """Create the table of users, and some of them."""
+    database.run("CREATE TABLE users (id int PRIMARY KEY, name varchar(100), balance int NOT NULL DEFAULT 0)")
+    if count:
+        numbers = f"generate_series(1, {count}) seq" if isinstance(database, Database) else f"seq_1_to_{count}"
+        database.run(f"INSERT INTO users SELECT seq, CONCAT('user ', seq), 0 FROM {numbers}")
+
+
+def captured_once(database: AnyDatabase, broker: Broker) -> None:
+    users(database, 2)
+    with CaptureRunner(database.capture(), broker) as runner:
+        snapshot_landed(runner)
+
+
+def stopped(runner: CaptureRunner) -> CaptureStopped:
+    """Run a capture until it stops by itself, and return why."""
+    with runner:
+        assert runner.wait(20)
+    assert isinstance(runner.error, CaptureStopped)
+    return runner.error
+
+
 def wait_for(condition: Callable[[], bool], runner: CaptureRunner | None = None) -> None:
     end = time.monotonic() + TIMEOUT_S
     while not condition():
@@ -138,9 +164,7 @@ def snapshot_landed(runner: CaptureRunner) -> None:
     wait_for(lambda: runner.status().snapshot_done, runner)
 
 
-def equals_select(
-    runner: CaptureRunner | None, broker: Broker, database: Database | MysqlDatabase, table: str = "users"
-) -> None:
+def equals_select(runner: CaptureRunner | None, broker: Broker, database: AnyDatabase, table: str = "users") -> None:
     """Wait until the topic says what the table has."""
     topic = database.topic(table)
     compared = -1

@@ -33,6 +33,8 @@ class Chunk:
     """A `Visible`; what else it says is known where the changes are streamed."""
     after: tuple[str, ...] | None
     """The key of the last row; None if there was no row."""
+    until: tuple[str, ...] | None
+    """The key at which the snapshot ends; None if the table was empty."""
     last: bool
     """Whether there are no rows behind it."""
     read_ms: int
@@ -47,6 +49,8 @@ class ChunkRequest:
     id: str
     table: str
     after: tuple[str, ...] | None
+    until: tuple[str, ...] | None
+    """The key at which the snapshot ends; None if that is the largest key of the table."""
 
 
 class ChunkSource(Protocol):

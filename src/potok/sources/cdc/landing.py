@@ -25,6 +25,8 @@ class TableProgress:
     done: bool = False
     after: tuple[str, ...] | None = None
     """The key of the last row that has landed; None before the first."""
+    until: tuple[str, ...] | None = None
+    """The largest key when the first chunk was read: rows that were inserted behind it are in the stream."""
     rows: int = 0
     columns: list[list[Any]] | None = None
 
@@ -54,8 +56,8 @@ class CapturePosition:
 
 
 def _progress(found: dict[str, Any]) -> TableProgress:
-    after = found.pop("after")
-    return TableProgress(after=None if after is None else tuple(after), **found)
+    keys = {name: None if found.get(name) is None else tuple(found[name]) for name in ("after", "until")}
+    return TableProgress(**{**found, **keys})
 
 
 class Output(NamedTuple):

@@ -84,7 +84,8 @@ class Snapshots:
         self._seen_at_request = transactions.seen
         transactions.pending.open_window(table)
         self._announced = False
-        self._request = ChunkRequest(f"{self._session}:{self._number}", table, self._tables[table].after)
+        known = self._tables[table]
+        self._request = ChunkRequest(f"{self._session}:{self._number}", table, known.after, known.until)
         failpoint("cdc.chunk.requested")
         self._reader.request(self._request)
 
@@ -122,7 +123,7 @@ class Snapshots:
         records = snapshot_records(self._envelopes, merged.shape, merged.columns, stream, chunk.read_ms)
         before = transactions.position(position).tables[table]
         after = before.after if chunk.after is None else chunk.after
-        progress = replace(before, after=after, rows=before.rows + chunk.rows, done=chunk.last)
+        progress = replace(before, after=after, until=chunk.until, rows=before.rows + chunk.rows, done=chunk.last)
         return Merged([Output(self._capture.topic(table), records)] if merged.rows else [], table, progress)
 
     def landed(self, position: CapturePosition) -> None:

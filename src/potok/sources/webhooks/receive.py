@@ -208,12 +208,10 @@ class Receive:
             )
 
     async def _wait(self, result: asyncio.Future[str | None]) -> None:
-        try:
-            problem = await asyncio.wait_for(asyncio.shield(result), self._expected.timeout_s)
-        except TimeoutError as error:
-            detail = "the log does not answer; repeat the request later"
-            raise Refusal(503, detail, "timeout", retry=True) from error
-        if problem is not None:
+        await asyncio.wait((result,), timeout=self._expected.timeout_s)
+        if not result.done():
+            raise Refusal(503, "the log does not answer; repeat the request later", "timeout", retry=True)
+        if (problem := result.result()) is not None:
             status = _LOST.get(problem, 503)
             raise Refusal(status, f"the records are lost: {problem}", None, retry=status == 503)
 

@@ -134,6 +134,7 @@ class WebhookListener(Listener):
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             timeout_graceful_shutdown=_STOP_S,
         )
         self._server = uvicorn.Server(config)

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.sources.cdc.errors import CaptureStopped, ChangesLost, NotReady
+from potok.sources.cdc.errors import ChangesLost, NotReady
 from potok.sources.cdc.runner import CaptureRunner, check_database
 from potok.topology.capture import Capture
 from servers import mariadb_server
-from tests.sources.cdc.changed import MysqlDatabase, equals_select, events, records, rows, snapshot_landed, wait_for
+from tests.sources.cdc.changed import (
+    MysqlDatabase,
+    captured_once,
+    equals_select,
+    events,
+    records,
+    rows,
+    snapshot_landed,
+    stopped,
+    users,
+    wait_for,
+)
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> EmbeddedBroker:
     return EmbeddedBroker(tmp_path)
-
-
-def users(database: MysqlDatabase, count: int = 0) -> None:
-    database.run("CREATE TABLE users (id int PRIMARY KEY, name varchar(100), balance int NOT NULL DEFAULT 0)")
-    if count:
-        database.run(f"INSERT INTO users SELECT seq, CONCAT('user ', seq), 0 FROM seq_1_to_{count}")
 
 
 def test_changes_land_in_the_envelope_of_debezium(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
@@ -50,72 +54,6 @@ def test_changes_land_in_the_envelope_of_debezium(database: MysqlDatabase, broke
     assert (source["table"], source["server_id"], source["row"]) == ("users", 7, 0)
     assert source["gtid"].startswith("0-7-") and source["file"].startswith("changes.")
     assert [record["key"] for record in records(broker, topic)] == [b'{"id":1}'] * 4
-
-
-def test_a_changed_key_is_a_delete_and_a_create_that_name_each_other(
-    database: MysqlDatabase, broker: EmbeddedBroker
-) -> None:
-    users(database)
-    with CaptureRunner(database.capture(), broker) as runner:
-        snapshot_landed(runner)
-        database.run("INSERT INTO users VALUES (1, 'Ann', 10)")
-        database.run("UPDATE users SET id = 2 WHERE id = 1")
-        wait_for(lambda: len(records(broker, database.topic())) == 4, runner)
-    found = records(broker, database.topic())
-    assert [(record["key"], record["headers"]) for record in found[1:]] == [
-        (b'{"id":1}', [{"name": "__debezium.newkey", "value": b'{"id":2}'}]),
-        (b'{"id":1}', None),
-        (b'{"id":2}', [{"name": "__debezium.oldkey", "value": b'{"id":1}'}]),
-    ]
-
-
-def test_a_truncate_deletes_each_row(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
-    users(database, 3)
-    with CaptureRunner(database.capture(), broker) as runner:
-        snapshot_landed(runner)
-        database.run("DELETE FROM users WHERE id = 2")
-        database.run("TRUNCATE users")
-        database.run("INSERT INTO users VALUES (9, 'new', 0)")
-        wait_for(lambda: b'{"id":9}' in rows(broker, database.topic()), runner)
-    ops = [event and event["op"] for event in events(broker, database.topic())]
-    assert ops == ["r", "r", "r", "d", None, "t", None, None, "c"]
-    assert rows(broker, database.topic()).keys() == {b'{"id":9}'}
-
-
-def test_the_snapshot_and_the_stream_have_neither_gap_nor_overlap(
-    database: MysqlDatabase, broker: EmbeddedBroker
-) -> None:
-    users(database, 1_500)
-    stop = threading.Event()
-
-    def change() -> None:
-        number = 0
-        while not stop.is_set() and number < 1_000:
-            number += 1
-            database.run("UPDATE users SET balance = balance + 1 WHERE id %% 7 = %s", [number % 7])
-            database.run("UPDATE users SET id = id + 10000 WHERE id = %s", [number])
-            database.run("DELETE FROM users WHERE id = %s", [1_500 - number])
-            database.run("INSERT INTO users VALUES (%s, 'more', 0)", [5_000 + number])
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    with CaptureRunner(database.capture(chunk_rows=100), broker) as runner:
-        snapshot_landed(runner)
-        stop.set()
-        thread.join()
-        equals_select(runner, broker, database)
-    found = [event for event in events(broker, database.topic()) if event]
-    read = [event["after"]["id"] for event in found if event["op"] == "r"]
-    assert len(read) == len(set(read))
-    # Each change continues from the row that the topic has, and each row of the snapshot repeats it.
-    state: dict[int, object] = {}
-    for event in found:
-        if event["before"] is not None:
-            assert state.pop(event["before"]["id"], event["before"]) == event["before"]
-        if event["after"] is not None:
-            assert state.get(event["after"]["id"], event["after"]) == event["after"]
-            assert event["op"] == "r" or event["after"]["id"] not in state
-            state[event["after"]["id"]] = event["after"]
 
 
 def test_tables_with_keys_of_several_columns_and_of_text_are_read_in_chunks(
@@ -210,19 +148,6 @@ def test_columns_that_come_and_go_are_followed_and_recorded(database: MysqlDatab
     assert recorded[1]["databaseName"] == database.name
 
 
-def stopped(runner: CaptureRunner) -> CaptureStopped:
-    with runner:
-        assert runner.wait(20)
-    assert isinstance(runner.error, CaptureStopped)
-    return runner.error
-
-
-def captured_once(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
-    users(database, 2)
-    with CaptureRunner(database.capture(), broker) as runner:
-        snapshot_landed(runner)
-
-
 def test_a_log_that_was_purged_stops_at_once_and_names_the_repair(broker: EmbeddedBroker) -> None:
     with mariadb_server() as server:
         database = MysqlDatabase(server)
@@ -308,16 +233,6 @@ def test_transactions_that_leave_no_doubt_are_followed(database: MysqlDatabase, 
         equals_select(runner, broker, database)
 
 
-def test_a_table_that_is_added_gets_its_snapshot(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
-    captured_once(database, broker)
-    database.run("CREATE TABLE orders (id int PRIMARY KEY, note text)")
-    database.run("INSERT INTO orders VALUES (1, 'first')")
-    with CaptureRunner(database.capture("users", "orders"), broker) as runner:
-        equals_select(runner, broker, database, "orders")
-        database.run("INSERT INTO orders VALUES (2, 'second')")
-        equals_select(runner, broker, database, "orders")
-
-
 def test_partitions_are_captured_as_their_table(database: MysqlDatabase, broker: EmbeddedBroker) -> None:
     database.run("CREATE TABLE users (id int PRIMARY KEY, name text) PARTITION BY HASH (id) PARTITIONS 3")
     database.run("INSERT INTO users SELECT seq, 'before' FROM seq_1_to_20")
@@ -360,23 +275,3 @@ def test_a_user_without_rights_is_notified_which(database: MysqlDatabase, broker
     error = stopped(CaptureRunner(Capture(url=url, tables=("users",)), broker))
     assert isinstance(error, NotReady)
     assert f"GRANT REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO 'reader_{database.name}'@'%'" in error.hint
-
-
-def test_a_capture_follows_a_server_that_restarts_under_load(broker: EmbeddedBroker) -> None:
-    with mariadb_server() as server:
-        database = MysqlDatabase(server)
-        users(database, 5)
-        with CaptureRunner(database.capture(), broker) as runner:
-            snapshot_landed(runner)
-            for time in range(5):
-                for number in range(20):
-                    database.run("INSERT INTO users VALUES (%s, 'more', 0)", [100 * time + number + 10])
-                server.stop()
-                server.start()
-                database.reconnect()
-                database.run("UPDATE users SET balance = balance + 1")
-            equals_select(runner, broker, database)
-        database.close()
-    found = [event["source"] for event in events(broker, database.topic()) if event and event["op"] != "r"]
-    places = [(source["file"], source["pos"], source["row"]) for source in found]
-    assert len(places) == len(set(places))

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 
 import orjson
 import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
-from potok.sources.cdc.errors import CaptureStopped, ChangesLost, NotReady
+from potok.sources.cdc.errors import ChangesLost, NotReady
 from potok.sources.cdc.landing import captures
 from potok.sources.cdc.runner import CaptureRunner, check_database, remove
 from servers import postgres_server
-from tests.sources.cdc.changed import Database, equals_select, events, records, rows, snapshot_landed, wait_for
+from tests.sources.cdc.changed import (
+    Database,
+    captured_once,
+    equals_select,
+    events,
+    records,
+    rows,
+    snapshot_landed,
+    stopped,
+    users,
+    wait_for,
+)
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> EmbeddedBroker:
     return EmbeddedBroker(tmp_path)
-
-
-def users(database: Database, count: int = 0) -> None:
-    database.run("CREATE TABLE users (id int PRIMARY KEY, name text, balance int NOT NULL DEFAULT 0)")
-    database.run("INSERT INTO users SELECT i, 'user ' || i FROM generate_series(1, %s) i", [count])
 
 
 def test_changes_land_in_the_envelope_of_debezium(database: Database, broker: EmbeddedBroker) -> None:
@@ -52,26 +57,6 @@ def test_changes_land_in_the_envelope_of_debezium(database: Database, broker: Em
     assert [record["key"] for record in records(broker, topic)] == [b'{"id":1}'] * 4
 
 
-def test_a_changed_key_is_a_delete_and_a_create_that_name_each_other(
-    database: Database, broker: EmbeddedBroker
-) -> None:
-    users(database)
-    topic = f"{database.name}.public.users"
-    with CaptureRunner(database.capture(), broker) as runner:
-        snapshot_landed(runner)
-        database.run("INSERT INTO users VALUES (1, 'Ann', 10)")
-        database.run("UPDATE users SET id = 2 WHERE id = 1")
-        wait_for(lambda: len(records(broker, topic)) == 4, runner)
-    found = records(broker, topic)
-    rendered = [(record["key"], record["headers"]) for record in found[1:]]
-    assert rendered == [
-        (b'{"id":1}', [{"name": "__debezium.newkey", "value": b'{"id":2}'}]),
-        (b'{"id":1}', None),
-        (b'{"id":2}', [{"name": "__debezium.oldkey", "value": b'{"id":1}'}]),
-    ]
-    assert [event and event["op"] for event in events(broker, topic)] == ["c", "d", None, "c"]
-
-
 def test_a_whole_replica_identity_says_the_row_before(database: Database, broker: EmbeddedBroker) -> None:
     users(database)
     database.run("ALTER TABLE users REPLICA IDENTITY FULL")
@@ -83,45 +68,6 @@ def test_a_whole_replica_identity_says_the_row_before(database: Database, broker
         wait_for(lambda: len(records(broker, topic)) == 2, runner)
     event = events(broker, topic)[1]
     assert event is not None and event["before"] == {"id": 1, "name": "Ann", "balance": 10}
-
-
-def test_a_truncate_deletes_each_row(database: Database, broker: EmbeddedBroker) -> None:
-    users(database, 3)
-    topic = f"{database.name}.public.users"
-    with CaptureRunner(database.capture(), broker) as runner:
-        snapshot_landed(runner)
-        database.run("DELETE FROM users WHERE id = 2")
-        database.run("TRUNCATE users")
-        database.run("INSERT INTO users VALUES (9, 'new', 0)")
-        wait_for(lambda: b'{"id":9}' in rows(broker, topic), runner)
-    ops = [event and event["op"] for event in events(broker, topic)]
-    assert ops == ["r", "r", "r", "d", None, "t", None, None, "c"]
-    assert rows(broker, topic).keys() == {b'{"id":9}'}
-
-
-def test_the_snapshot_and_the_stream_have_neither_gap_nor_overlap(database: Database, broker: EmbeddedBroker) -> None:
-    users(database, 1_500)
-    stop = threading.Event()
-
-    def change() -> None:
-        number = 0
-        while not stop.is_set() and number < 1_000:
-            number += 1
-            database.run("UPDATE users SET balance = balance + 1 WHERE id %% 7 = %s", [number % 7])
-            database.run("UPDATE users SET id = id + 10000 WHERE id = %s", [number])
-            database.run("DELETE FROM users WHERE id = %s", [1_500 - number])
-            database.run("INSERT INTO users VALUES (%s, 'more')", [5_000 + number])
-
-    thread = threading.Thread(target=change)
-    thread.start()
-    with CaptureRunner(database.capture(chunk_rows=100), broker) as runner:
-        snapshot_landed(runner)
-        stop.set()
-        thread.join()
-        equals_select(runner, broker, database)
-    found = events(broker, f"{database.name}.public.users")
-    read = [event["after"]["id"] for event in found if event and event["op"] == "r"]
-    assert len(read) == len(set(read))
 
 
 def test_a_capture_resumes_behind_what_has_landed(database: Database, broker: EmbeddedBroker) -> None:
@@ -168,19 +114,6 @@ def test_heartbeats_let_the_server_remove_its_log_while_the_tables_are_quiet(
         wait_for(lambda: database.run(f"SELECT ({lsn}) >= %s::pg_lsn", [end]) == [(True,)], runner)
 
 
-def stopped(runner: CaptureRunner) -> CaptureStopped:
-    with runner:
-        assert runner.wait(20)
-    assert isinstance(runner.error, CaptureStopped)
-    return runner.error
-
-
-def captured_once(database: Database, broker: EmbeddedBroker) -> None:
-    users(database, 2)
-    with CaptureRunner(database.capture(), broker) as runner:
-        snapshot_landed(runner)
-
-
 def test_a_lost_slot_stops_at_once_and_names_the_repair(database: Database, broker: EmbeddedBroker) -> None:
     captured_once(database, broker)
     capture = database.capture()
@@ -220,16 +153,6 @@ def test_after_a_reset_rows_that_were_deleted_meanwhile_are_gone(database: Datab
     assert captures(broker) == {}
     with CaptureRunner(capture, broker) as runner:
         equals_select(runner, broker, database)
-
-
-def test_a_table_that_is_added_gets_its_snapshot(database: Database, broker: EmbeddedBroker) -> None:
-    captured_once(database, broker)
-    database.run("CREATE TABLE orders (id int PRIMARY KEY, note text)")
-    database.run("INSERT INTO orders VALUES (1, 'first')")
-    with CaptureRunner(database.capture("users", "orders"), broker) as runner:
-        equals_select(runner, broker, database, "orders")
-        database.run("INSERT INTO orders VALUES (2, 'second')")
-        equals_select(runner, broker, database, "orders")
 
 
 def test_a_second_process_with_the_same_capture_stops_one_of_the_two(
@@ -273,22 +196,3 @@ def test_partitions_are_captured_as_their_table(database: Database, broker: Embe
         database.run("UPDATE users SET id = id + 100 WHERE id < 5")
         equals_select(runner, broker, database)
     assert {event["source"]["table"] for event in events(broker, database.topic()) if event} == {"users"}
-
-
-def test_a_capture_follows_a_server_that_restarts_under_load(broker: EmbeddedBroker) -> None:
-    with postgres_server("wal_level=logical") as server:
-        database = Database(server)
-        users(database, 5)
-        with CaptureRunner(database.capture(), broker) as runner:
-            snapshot_landed(runner)
-            for time in range(5):
-                for number in range(20):
-                    database.run("INSERT INTO users VALUES (%s, 'more', 0)", [100 * time + number + 10])
-                server.stop()
-                server.start()
-                database.reconnect()
-                database.run("UPDATE users SET balance = balance + 1")
-            equals_select(runner, broker, database)
-        database.connection.close()
-    found = [event["source"] for event in events(broker, database.topic()) if event and event["op"] != "r"]
-    assert len(found) == len({source["lsn"] for source in found})

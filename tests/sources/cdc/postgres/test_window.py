@@ -28,7 +28,7 @@ SEEN, UNSEEN = 5, 20
 
 def chunk(visible: str = "10:15:12") -> Chunk:
     columns = [pa.array(["1", "2", "3"]), pa.array(["a", "b", "c"]), pa.array(["long a", "long b", None])]
-    return Chunk("x", SHAPE, columns, VisibleTransactions.of(visible), ("3",), True, 0)
+    return Chunk("x", SHAPE, columns, VisibleTransactions.of(visible), ("3",), ("3",), True, 0)
 
 
 def merged(*changes: tuple[int, int, Row | None], truncated_by: int | None = None) -> list[tuple[str | None, ...]]:

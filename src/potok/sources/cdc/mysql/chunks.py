@@ -86,8 +86,9 @@ class MysqlChunks:
         shape, keys = server.shape(request.table), server.key_names(request.table)
         types = {column.name: column for column in shape.columns}
         ordered = [types[key] for key in keys]
-        until = self._last_key(server, table, ordered, request.after)
-        where = _between(ordered, request.after, until)
+        end = request.until or self._largest_key(server, table, ordered)
+        until = self._last_key(server, table, ordered, request.after, end)
+        where = _between(ordered, request.after, until or end)
         zero_filled = server.zero_filled(request.table)
         line = ", ',', ".join(_expression(column, zero_filled) for column in shape.columns)
         query = (
@@ -98,24 +99,34 @@ class MysqlChunks:
         data = (text or "").encode() if isinstance(text, str | None) else bytes(text)
         if not whole or len(data) != int(length) + max(0, count - 1):
             if self._rows == 1:
-                return self._single(server, request, shape, table, where, visible, until)
+                return self._single(server, request, shape, table, where, visible, until, end)
             return None
         columns = columns_of(pa.py_buffer(data), len(shape.columns), _QUOTE)
-        last = until is None
         if count:
             fitting = self._most_bytes * count // max(1, len(data))
             self._rows = max(1, min(self._capture.chunk_rows, fitting, 2 * self._rows))
         after = until if until is not None else request.after
-        return Chunk(request.id, shape, columns, visible, after, last, now_ms())
+        return Chunk(request.id, shape, columns, visible, after, end, until is None, now_ms())
+
+    def _largest_key(self, server: Server, table: str, keys: Sequence[Column]) -> tuple[str, ...] | None:
+        order = ", ".join(f"{_comparable(key)} DESC" for key in keys)
+        return self._key(server, keys, f"FROM {table} ORDER BY {order} LIMIT 1")
 
     def _last_key(
-        self, server: Server, table: str, keys: Sequence[Column], after: tuple[str, ...] | None
+        self,
+        server: Server,
+        table: str,
+        keys: Sequence[Column],
+        after: tuple[str, ...] | None,
+        end: tuple[str, ...] | None,
     ) -> tuple[str, ...] | None:
         """Return the key of the last row of the chunk; None if all rows fit."""
-        listed = ", ".join(_key_text(key) for key in keys)
         order = ", ".join(_comparable(key) for key in keys)
-        where = _between(keys, after, None)
-        found = server.rows(f"SELECT {listed} FROM {table}{where} ORDER BY {order} LIMIT {self._rows - 1}, 1")
+        where = _between(keys, after, end)
+        return self._key(server, keys, f"FROM {table}{where} ORDER BY {order} LIMIT {self._rows - 1}, 1")
+
+    def _key(self, server: Server, keys: Sequence[Column], rest: str) -> tuple[str, ...] | None:
+        found = server.rows(f"SELECT {', '.join(_key_text(key) for key in keys)} {rest}")
         return tuple(str(value) for value in found[0]) if found else None
 
     def _single(
@@ -127,6 +138,7 @@ class MysqlChunks:
         where: str,
         visible: VisibleLog,
         until: tuple[str, ...] | None,
+        end: tuple[str, ...] | None,
     ) -> Chunk:
         """Read a row that is too large for one text, as the values that it has."""
         values = [_value(column, set()) for column in shape.columns]
@@ -156,7 +168,7 @@ class MysqlChunks:
             for index in range(len(shape.columns))
         ]
         after = until if until is not None else request.after
-        return Chunk(request.id, shape, columns, visible, after, until is None, now_ms())
+        return Chunk(request.id, shape, columns, visible, after, end, until is None, now_ms())
 
 
 def _expression(column: Column, zero_filled: set[str]) -> str:

@@ -57,7 +57,8 @@ class PostgresChunks:
         try:
             [(snapshot,)] = server.rows("SELECT pg_current_snapshot()::text")
             shape, keys = server.shape(request.table), server.key_names(request.table)
-            query = select(shape, keys, request.after, self._rows).as_string(server.connection)
+            until = request.until or self._largest_key(server, shape, keys)
+            query = _select(shape, keys, request.after, until, self._rows).as_string(server.connection)
             data = io.BytesIO()
             with answered(self._capture.url), server.connection.cursor() as cursor:
                 cursor.copy_expert(f"COPY ({query}) TO STDOUT (FORMAT csv)", data, size=1 << 20)
@@ -70,7 +71,8 @@ class PostgresChunks:
             self._rows = max(1, min(self._capture.chunk_rows, _MOST_BYTES * count // max(1, data.tell())))
         names = [column.name for column in shape.columns]
         after = tuple(columns[names.index(key)][-1].as_py() for key in keys) if count else None
-        return Chunk(request.id, shape, columns, VisibleTransactions.of(snapshot), after, count < asked, now_ms())
+        last = count < asked or after == until
+        return Chunk(request.id, shape, columns, VisibleTransactions.of(snapshot), after, until, last, now_ms())
 
     def announce(self, request: ChunkRequest) -> None:
         self._server().emit(CHUNK_PREFIX, request.id)
@@ -79,19 +81,38 @@ class PostgresChunks:
         if self._opened is not None:
             self._opened.close()
 
+    def _largest_key(self, server: Server, shape: Shape, keys: tuple[str, ...]) -> tuple[str, ...] | None:
+        names = list(map(sql.Identifier, keys))
+        texts, listed = (sql.SQL(", ").join(map(sql.SQL(form).format, names)) for form in ("{}::text", "{}"))
+        order = sql.SQL(", ").join(map(sql.SQL("{} DESC").format, names))
+        # A name in ORDER BY is that of an output column, if there is one: the texts are made outside.
+        query = sql.SQL("SELECT {} FROM (SELECT {} FROM {} ORDER BY {} LIMIT 1) AS largest").format(
+            texts, listed, _table(shape), order
+        )
+        found = server.rows(query.as_string(server.connection))
+        return tuple(found[0]) if found else None
+
     def _server(self) -> Server:
         self._opened = self._opened or Server(self._capture)
         return self._opened
 
 
-def select(shape: Shape, keys: tuple[str, ...], after: tuple[str, ...] | None, limit: int) -> sql.Composable:
-    """Return the query for the rows behind a key."""
+def _select(
+    shape: Shape, keys: tuple[str, ...], after: tuple[str, ...] | None, until: tuple[str, ...] | None, limit: int
+) -> sql.Composable:
+    """Return the query for the rows behind one key, up to another."""
     listed = sql.SQL(", ").join(sql.Identifier(column.name) for column in shape.columns)
     order = sql.SQL(", ").join(map(sql.Identifier, keys))
-    where: sql.Composable = sql.SQL("")
-    if after is not None:
-        values = sql.SQL(", ").join(map(sql.Literal, after))
-        where = sql.SQL("WHERE ({}) > ({}) ").format(order, values)
+    conditions = [
+        sql.SQL("({}) {} ({})").format(order, sql.SQL(sign), sql.SQL(", ").join(map(sql.Literal, key)))
+        for sign, key in ((">", after), ("<=", until))
+        if key is not None
+    ]
+    where = sql.SQL("WHERE {} ").format(sql.SQL(" AND ").join(conditions)) if conditions else sql.SQL("")
     return sql.SQL("SELECT {} FROM {} {}ORDER BY {} LIMIT {}").format(
-        listed, sql.Identifier(shape.schema, shape.table), where, order, sql.Literal(limit)
+        listed, _table(shape), where, order, sql.Literal(limit)
     )
+
+
+def _table(shape: Shape) -> sql.Identifier:
+    return sql.Identifier(shape.schema, shape.table)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +81,6 @@ def test_a_client_that_never_finishes_the_handshake_is_disconnected(
                     assert idle.recv(1) == b""
                 except ConnectionResetError:
                     pass
-        assert not server._server.server_state.connections
 
 
 def test_a_renewed_certificate_is_used_by_new_connections_and_keeps_open_ones(
@@ -118,7 +116,6 @@ def test_the_files_are_watched(tls: Tls, authority: Authority) -> None:
     look = reloader.look
     reloader.look = lambda: look() and loaded.set() is None  # type: ignore[method-assign]
     reloader.start()
-    time.sleep(0)
     authority.write(tls.cert, tls.key, "third")
     assert loaded.wait(30)
     reloader.close()

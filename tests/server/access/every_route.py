@@ -63,6 +63,7 @@ async def status_of(app: FastAPI, method: str, path: str, token: str | None, bod
         if given:
             return given.pop()
         await waiting.wait()  # the client neither sends more nor leaves
+        return None
 
     async def send(message: Any) -> None:
         if begun.done():

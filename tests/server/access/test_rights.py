@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 from starlette.testclient import TestClient
 
+from potok.patterns.aggregates.client import Sent
 from potok.server.access.tokens import Tokens
 from potok.server.app import create_app
-from potok.patterns.aggregates.client import Sent
 from potok.server.commands.ids import id_of
 from server.access.every_route import SOCKET, routes_of, status_of
 from statements.playing import Play
@@ -22,7 +21,7 @@ OPEN, SOME, EVERYTHING, NAMED = "needs no token", "any name", "all names", "the 
 
 
 class Rule(NamedTuple):
-    """What a route needs: one of these scopes, and for which names. `path` is one with the name `mine_x`, `body` too."""
+    """What a route needs: one of these scopes, and for which names. `path` and `body` contain the name `mine_x`."""
 
     scope: str
     of: str

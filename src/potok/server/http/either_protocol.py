@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
+from collections.abc import Coroutine, Generator
 from functools import partial
 from typing import Any, cast
 
@@ -63,19 +64,19 @@ class EitherProtocol(asyncio.Protocol):
         give_up = self._transport.close if self._tls is None else self._transport.abort
         self._timeout = self._loop.call_later(SILENT_S, give_up)
         if self._tls is not None:
-            self._transport.pause_reading()
-            self._securing = self._loop.create_task(self._secure(self._tls))
-
-    async def _secure(self, context: ssl.SSLContext) -> None:
-        try:
-            secured = await self._loop.start_tls(
+            handshake = self._loop.start_tls(
                 self._transport,
                 self,
-                context,
+                self._tls,
                 server_side=True,
                 ssl_handshake_timeout=SILENT_S,
                 ssl_shutdown_timeout=GOODBYE_S,
             )
+            self._securing = self._loop.create_task(self._secure(_Begun(handshake)))
+
+    async def _secure(self, handshake: _Begun) -> None:
+        try:
+            secured = await handshake
         except (OSError, ssl.SSLError) as error:
             log.info("a client failed the TLS handshake: %s", error)
             secured = None
@@ -111,6 +112,18 @@ class EitherProtocol(asyncio.Protocol):
         if self._timeout is not None:
             self._timeout.cancel()
         self._connections.discard(self)
+
+
+class _Begun:
+    """A coroutine that has run up to its first wait. A task would begin it in the next iteration of the loop, and the
+    first bytes of the client may arrive before that."""
+
+    def __init__(self, coroutine: Coroutine[Any, None, asyncio.Transport | None]) -> None:
+        self._coroutine, self._awaited = coroutine, coroutine.send(None)
+
+    def __await__(self) -> Generator[Any, None, asyncio.Transport | None]:
+        yield self._awaited
+        return (yield from self._coroutine.__await__())
 
 
 def protocol_over(tls: ssl.SSLContext | None) -> type[asyncio.Protocol]:

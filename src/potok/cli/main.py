@@ -21,6 +21,7 @@ COMMANDS = {
     "run": ("potok.cli.queries.run", "Run a program until it is stopped, and show its progress."),
     "sql": ("potok.cli.sql", "Execute SQL: at a prompt, from a file, or on a server."),
     "serve": ("potok.cli.serve", "Run SQL queries, and serve tables and streams over HTTP."),
+    "tokens": ("potok.cli.tokens", "Add, list and remove tokens of the HTTP server; only digests are stored."),
     "gateway": ("potok.cli.gateway", "Receive webhooks, datagrams, lines and files into topics."),
     "cdc": ("potok.cli.cdc", "Capture the changes of database tables into topics."),
     "topics": ("potok.cli.log.topics", "List, create, describe and delete topics."),

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,6 +37,25 @@ Metrics = Annotated[
     typer.Option(
         "--metrics", metavar="[HOST:]PORT", help="Serve /metrics, /livez and /readyz there; 0 for any free port."
     ),
+]
+
+TlsCert = Annotated[
+    Path | None,
+    typer.Option(
+        "--tls-cert", metavar="FILE", help="Serve HTTPS with this certificate (PEM); read again when it is renewed."
+    ),
+]
+
+TlsKey = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="The private key of --tls-cert (PEM).")]
+
+AllowedHost = Annotated[
+    list[str] | None,
+    typer.Option("--allowed-host", metavar="NAME", help="Name by which clients call this server; others are rejected."),
+]
+
+AuditLog = Annotated[
+    Path | None,
+    typer.Option("--audit-log", metavar="FILE", help="Append one line of JSON there for each change by a client."),
 ]
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]

@@ -11,13 +11,26 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from potok.cli.catalog_captures import CatalogCaptures
-from potok.cli.options import Broker, Functions, Json, LogFormat, command_app, opened_log, settings_of
+from potok.cli.options import (
+    AllowedHost,
+    AuditLog,
+    Broker,
+    Functions,
+    Json,
+    LogFormat,
+    TlsCert,
+    TlsKey,
+    command_app,
+    opened_log,
+    settings_of,
+)
 from potok.cli.output import counted, note, print_json
 from potok.cli.queries.running import Interruption
 from potok.cli.queries.serving import served_tables
 from potok.duration import show_ms
 from potok.extras import need_extra
 from potok.server.address import Address
+from potok.server.protection import Protection
 
 if TYPE_CHECKING:
     from potok.server.access.limits import Limits
@@ -44,6 +57,13 @@ def serve(
     ] = None,
     cors: Annotated[
         list[str] | None, typer.Option(metavar="ORIGIN", help="Origin whose web pages may call this server.")
+    ] = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    allowed_host: AllowedHost = None,
+    audit_log: AuditLog = None,
+    max_requests: Annotated[
+        float | None, typer.Option(min=0.01, help="Maximum requests per second of a token; none by default.")
     ] = None,
     max_rows: Annotated[int, typer.Option(min=1, help="Maximum rows of a finite response.")] = 100_000,
     max_seconds: Annotated[float, typer.Option(min=0.1, help="Maximum seconds for a finite response.")] = 60.0,
@@ -74,7 +94,6 @@ def serve(
     from potok.log.open import open_broker
     from potok.redact import redact_url
     from potok.server.access.limits import Limits
-    from potok.server.access.tokens import Tokens
     from potok.server.server import Server
     from potok.sources.cdc.monitoring import monitor_captures
     from potok.sources.monitoring import monitor_listeners
@@ -92,13 +111,13 @@ def serve(
         unsent_bytes=max_unsent,
         seconds=max_seconds,
         push_queries=max_push_queries,
+        requests_per_second=max_requests,
     )
+    protection = Protection(tokens, tls_cert, tls_key, tuple(cors or ()), tuple(allowed_host or ()), audit_log)
     if query:
-        _serve_queries(
-            context, broker, query, Address(host, port), tokens, limits, tuple(cors or ()), state, as_json=as_json
-        )
+        _serve_queries(context, broker, query, Address(host, port), protection, limits, state, as_json=as_json)
         return
-    known = Tokens.load(tokens)
+    protected = protection.load()
     load_functions(functions or ())
     with Interruption() as interruption, contextlib.ExitStack() as stack:
         log = open_broker(settings.broker, settings)
@@ -110,7 +129,7 @@ def serve(
         captures, monitor = CatalogCaptures(database), database_monitor(database)
         monitor_listeners(monitor, connectors.statuses)
         monitor_captures(monitor, lambda: captures.runners)
-        server = Server(database, host, port, tokens=known, limits=limits, origins=tuple(cors or ()), monitor=monitor)
+        server = Server(database, host, port, limits=limits, monitor=monitor, **protected)
         stack.callback(server.stop)
         if script is not None:
             _begin(database, script)
@@ -134,9 +153,8 @@ def _serve_queries(
     broker: str | None,
     queries: list[str],
     address: Address,
-    tokens: Path | None,
+    protection: Protection,
     limits: Limits,
-    origins: tuple[str, ...],
     state: str | None,
     *,
     as_json: bool,
@@ -147,7 +165,7 @@ def _serve_queries(
     settings = settings_of(context, broker, state=state)
     with Interruption() as interruption, opened_log(context, broker, state=state) as log:
         names = [chosen_query(log, name) for name in queries]
-        with served_tables(log, settings, names, address, tokens=tokens, limits=limits, origins=origins) as server:
+        with served_tables(log, settings, names, address, protection=protection, limits=limits) as server:
             if as_json:
                 print_json({"event": "serving", "url": server.url, "queries": names})
                 print(end="", flush=True)

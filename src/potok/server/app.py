@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from potok.errors import PotokError
 from potok.machine import MachineError, is_of_machine
 from potok.monitoring.monitor import Monitor
+from potok.server.access.audit import Audit
 from potok.server.access.guard import Guard, caller_of, may_read
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import READ, Tokens
@@ -54,6 +55,8 @@ def create_app(
     files: Sequence[Files] = (),
     monitor: Monitor | None = None,
     console: bool = True,
+    hosts: Collection[str] = (),
+    audit: Audit | None = None,
 ) -> FastAPI:
     """Create the application over a database, which stays open when the application ends.
 
@@ -64,9 +67,11 @@ def create_app(
         files: Files of a program, matched last.
         monitor: What the process measures; otherwise, the queries of the database are monitored.
         console: Serve the web console at `/console/`, and at `/` if the program has nothing there.
+        hosts: The names by which clients call this server; without any, all if there are tokens.
+        audit: Where changes are logged.
     """
     limits = limits or Limits()
-    site = Site(database, limits)
+    site = Site(database, limits, audit)
     operations = Operations(site.monitored_by(monitor), _may_read_metrics, lambda request: may_read(request.scope))
 
     @asynccontextmanager
@@ -107,6 +112,8 @@ def create_app(
         unsent=site.unsent,
         origins=origins,
         opened={"/"} if starts_here else (),
+        hosts=hosts,
+        audit=site.audit,
     )
     app.add_exception_handler(PotokError, _potok_error)
     app.add_exception_handler(HTTPException, _http_error)

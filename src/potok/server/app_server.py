@@ -10,7 +10,8 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from potok.errors import SetupError
-from potok.server.http.either_protocol import EitherProtocol
+from potok.server.http.either_protocol import protocol_over
+from potok.server.tls import CertificateReloader, Tls
 
 
 class CannotListen(SetupError):
@@ -29,11 +30,13 @@ class AppServer:
         self._socket = _listen(host, port)
         self.host, self.port = host, int(self._socket.getsockname()[1])
 
-    def _serve(self, app: ASGIApp, *, name: str, connections: int) -> None:
+    def _serve(self, app: ASGIApp, *, name: str, connections: int, tls: Tls | None = None) -> None:
         """Prepare to serve an application in a thread of this name."""
+        context = None if tls is None else tls.context()
+        self._reloader = None if tls is None or context is None else CertificateReloader(tls, context)
         config = uvicorn.Config(
             app,
-            http=EitherProtocol,
+            http=protocol_over(context),
             limit_concurrency=connections,
             ws="none",
             log_level="warning",
@@ -49,13 +52,17 @@ class AppServer:
     @property
     def url(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}"
+        return f"{'http' if self._reloader is None else 'https'}://{host}:{self.port}"
 
     def start(self) -> None:
         self._thread.start()
+        if self._reloader is not None:
+            self._reloader.start()
 
     def stop(self) -> None:
         """End all responses, and release the port."""
+        if self._reloader is not None:
+            self._reloader.close()
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(timeout=10)

@@ -11,8 +11,12 @@ from starlette.requests import HTTPConnection, Request
 from potok.monitoring import families
 from potok.monitoring.monitor import Monitor
 from potok.monitoring.scrape import Scrape
+from potok.server.access.audit import Audit
+from potok.server.access.callers import READ
+from potok.server.access.guard import caller_of
 from potok.server.access.held_bytes import HeldBytes
 from potok.server.access.limits import Limits
+from potok.server.access.rights import inputs_of, query_name
 from potok.server.access.work import Work
 from potok.server.api.feeds import Feed
 from potok.server.api.snapshot_feed import SnapshotFeed
@@ -25,7 +29,8 @@ from potok.server.ksql.statuses import Statuses
 from potok.server.positions.waits import PositionWaits
 from potok.server.pushes import Pushes
 from potok.server.sagas import KnownSagas
-from potok.server.tables.table_reads import TableReads
+from potok.server.tables.table_reads import TableReads, find_source
+from potok.snapshots.tables import NoSuchQuery, query_named
 from potok.statements.database import Database
 from potok.statements.readings import database_monitor
 
@@ -33,8 +38,8 @@ from potok.statements.readings import database_monitor
 class Site:
     """A database and the work on it for clients."""
 
-    def __init__(self, database: Database, limits: Limits) -> None:
-        self.database, self.limits = database, limits
+    def __init__(self, database: Database, limits: Limits, audit: Audit | None = None) -> None:
+        self.database, self.limits, self.audit = database, limits, audit or Audit()
         self.work = Work(database, limits)
         most_bodies = max(limits.bodies_bytes, limits.body_bytes)
         self.bodies = HeldBytes(most_bodies, min(max(limits.connection_bytes, limits.body_bytes), most_bodies))
@@ -77,12 +82,41 @@ class Site:
         self.reads.release()
         self.pushes.pool.shutdown(wait=False)
         self.work.close()
+        self.audit.close()
 
 
 def site_of(connection: HTTPConnection) -> Site:
     site = connection.app.state.site
     assert isinstance(site, Site)
     return site
+
+
+def require_source(connection: HTTPConnection, name: str, scope: str = READ) -> None:
+    """Raise if the caller may not read or write a stream or table, by the name that the catalog has for it."""
+    caller = caller_of(connection.scope)
+    if not caller.may(scope):
+        caller.require_some(scope)
+        found = find_source(site_of(connection).database.catalog, name)
+        caller.require(scope, name if found is None else found.name)
+
+
+async def require_query(
+    connection: HTTPConnection, query_id: str, scope: str = READ, *, with_inputs: bool = False
+) -> None:
+    """Raise if the caller may not see or change a query; `with_inputs`, the records of the topics that it reads."""
+    caller, site = caller_of(connection.scope), site_of(connection)
+    if caller.may(scope):
+        return
+    caller.require_some(scope)
+
+    def names() -> tuple[str, ...]:
+        try:
+            found = query_named(site.figures.names(), query_id)
+        except NoSuchQuery:
+            return (query_id,)
+        return inputs_of(site.database, found) if with_inputs else (query_name(site.database, found),)
+
+    caller.require(scope, *await site.work.answer(names))
 
 
 _ASKED_FOR = ("sql", "ksql", "properties", "streamsProperties", "variables", "sessionVariables", "queryId")

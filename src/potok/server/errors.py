@@ -3,7 +3,9 @@
 ServingError
 ├── NoToken              a request without a token, or with an unknown one
 ├── NotAllowed           a token without the scope that a request needs
+├── TooManyRequests      a token that exceeds its rate
 ├── ForeignPage          a browser request on behalf of another site
+├── ForeignHost          a request to another host name
 ├── BadRequest           a body or a parameter that cannot be read
 ├── NotThere             a path that does not exist
 ├── BodyTooLarge, HeadTooLarge, TooManyRows, AnswerTooLarge, TooLong, TooSlow, TooManyPushes, OutOfMemory,
@@ -17,6 +19,8 @@ ServingError
 """
 
 from __future__ import annotations
+
+import math
 
 from potok.errors import PotokError, SetupError
 
@@ -49,12 +53,28 @@ class NoToken(ServingError):
 class NotAllowed(ServingError):
     status = 403
 
-    def __init__(self, scope: str, who: str) -> None:
+    def __init__(self, scope: str, who: str, name: str = "", *, is_limited: bool = False) -> None:
         hint = f'use a token whose scopes contain "{scope}"'
-        super().__init__(f'the token "{who}" may not {_DEEDS[scope]}', hint=hint)
+        if is_limited:
+            hint += f', or "{scope}:" and the beginning of the name' if name else "; this concerns all names"
+        in_general, to = _DEEDS[scope]
+        deed = f'{to} "{name}"' if name else in_general
+        super().__init__(f'the token "{who}" may not {deed}', hint=hint)
 
 
-_DEEDS = {"read": "read", "write": "write records", "admin": "change the catalog or control queries"}
+class TooManyRequests(ServingError):
+    status = 429
+
+    def __init__(self, per_second: float, wait_s: float) -> None:
+        self.retry_after_s = max(1, math.ceil(wait_s))
+        super().__init__(f"the limit of {per_second:g} requests per second is reached", hint="send fewer requests")
+
+
+_DEEDS = {
+    "read": ("read", "read"),
+    "write": ("write records", "write to"),
+    "admin": ("change the catalog or control queries", "change or control"),
+}
 
 
 class ForeignPage(ServingError):
@@ -63,6 +83,14 @@ class ForeignPage(ServingError):
     def __init__(self, what: str) -> None:
         hint = "call the server by its own address; pages of other sites need potok serve --cors <origin>"
         super().__init__(f"requests from {what} are rejected", hint=hint)
+
+
+class ForeignHost(ServingError):
+    status = 403
+
+    def __init__(self, host: str) -> None:
+        hint = "call the server by its own address, or start it with potok serve --allowed-host <name>"
+        super().__init__(f'requests to the host "{host[:200]}" are rejected', hint=hint)
 
 
 class BadRequest(ServingError):
@@ -190,7 +218,7 @@ class OpenToAll(SetupError):
     def __init__(self, host: str) -> None:
         super().__init__(
             f'a server without tokens cannot listen on "{host}"',
-            hint="write a tokens.toml and pass --tokens tokens.toml, set POTOK_TOKENS, or listen on 127.0.0.1",
+            hint="make a token with potok tokens add, pass --tokens tokens.toml, or listen on 127.0.0.1",
         )
 
 

@@ -96,7 +96,7 @@ class PageRoute(BaseRoute):
             refused = problem_response(WrongMethod(method, page.path, sorted(self.methods)))
             refused.headers["Allow"] = ", ".join(sorted(self.methods))
             return refused
-        caller_of(request.scope).require(READ if method in SAFE else WRITE)
+        caller_of(request.scope).require(READ if method in SAFE else WRITE, page.path)
         asked = {
             "parts": request.path_params,
             "query": parse_qsl(request.scope["query_string"].decode("latin-1"), keep_blank_values=True),
@@ -152,15 +152,15 @@ def file_routes(files: Sequence[Files]) -> list[BaseRoute]:
     found: list[BaseRoute] = []
     for item in files:
         if item.path.is_dir():
-            found.append(Mount(item.prefix, _Readable(StaticFiles(directory=item.path, html=True))))
+            found.append(Mount(item.prefix, _Readable(item.prefix, StaticFiles(directory=item.path, html=True))))
         else:
-            found.append(Route(item.prefix, _one_file(item.path)))
+            found.append(Route(item.prefix, _one_file(item.prefix, item.path)))
     return found
 
 
-def _one_file(path: Path) -> Any:
+def _one_file(prefix: str, path: Path) -> Any:
     async def file(request: Request) -> Response:
-        caller_of(request.scope).require(READ)
+        caller_of(request.scope).require(READ, prefix)
         return FileResponse(path)
 
     return file
@@ -169,9 +169,9 @@ def _one_file(path: Path) -> Any:
 class _Readable:
     """Serves files to clients with the scope `read`."""
 
-    def __init__(self, files: ASGIApp) -> None:
-        self._files = files
+    def __init__(self, prefix: str, files: ASGIApp) -> None:
+        self._prefix, self._files = prefix or "/", files
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        caller_of(scope).require(READ)
+        caller_of(scope).require(READ, self._prefix)
         await self._files(scope, receive, send)

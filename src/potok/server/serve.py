@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from potok.extras import need_extra
 from potok.log.broker import Broker
 from potok.log.open import open_broker
+from potok.server.protection import Protection
 from potok.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ def serve(
     tokens: str | Path | None = None,
     origins: Collection[str] = (),
     files: Mapping[str, str | Path] | None = None,
+    tls_cert: str | Path | None = None,
+    tls_key: str | Path | None = None,
+    hosts: Collection[str] = (),
+    audit_log: str | Path | None = None,
     **settings: Any,
 ) -> Iterator[Server]:
     """Serve a log over HTTP in this process, as `potok serve` does.
@@ -52,10 +57,13 @@ def serve(
         tokens: A file of tokens.
         origins: Sites whose pages may call this server from a browser; none by default.
         files: Directories and files by path; with `{"/": "./page"}`, the page of the server is `./page/index.html`.
+        tls_cert: A certificate with its chain, as a PEM file; without one, the server speaks plain HTTP.
+        tls_key: The private key of the certificate, as a PEM file.
+        hosts: The names by which clients call this server; without any, all if there are tokens.
+        audit_log: A file to which each change by a client is appended as a line of JSON.
         settings: Any setting of `potok.toml`.
     """
     need_extra("serving a log", "server")
-    from potok.server.access.tokens import Tokens
     from potok.server.server import Server
     from potok.statements.database import Database
     from potok.statements.query_tables import QueryTables
@@ -65,5 +73,6 @@ def serve(
     log = broker if isinstance(broker, Broker) else open_broker(url, chosen)
     database = Database(log, chosen, runs=run_queries) if queries is None else QueryTables(log, chosen, queries)
     served = [ServedFiles(prefix, Path(path)) for prefix, path in (files or {}).items()]
-    with database, Server(database, host, port, tokens=Tokens.load(tokens), origins=origins, files=served) as server:
+    protection = Protection(tokens, tls_cert, tls_key, tuple(origins), tuple(hosts), audit_log).load()
+    with database, Server(database, host, port, files=served, **protection) as server:
         yield server

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Sequence
 
 from potok.monitoring.monitor import Monitor
+from potok.server.access.audit import Audit
 from potok.server.access.guard import is_loopback
 from potok.server.access.limits import Limits
 from potok.server.access.tokens import Tokens
@@ -15,6 +16,7 @@ from potok.server.app_server import AppServer
 from potok.server.errors import OpenToAll
 from potok.server.figures.figures import Figures
 from potok.server.pages import Files, Page
+from potok.server.tls import Tls
 from potok.statements.database import Database
 from potok.statements.query_tables import Controlled, QueryTables
 
@@ -36,6 +38,9 @@ class Server(AppServer):
         files: Files of a program.
         monitor: What the process measures; otherwise, the queries of the database are monitored.
         console: Serve the web console.
+        tls: The certificate; without one, the server speaks plain HTTP.
+        hosts: The names by which clients call this server; without any, all if there are tokens.
+        audit: Where changes are logged.
     """
 
     def __init__(
@@ -51,6 +56,9 @@ class Server(AppServer):
         files: Sequence[Files] = (),
         monitor: Monitor | None = None,
         console: bool = True,
+        tls: Tls | None = None,
+        hosts: Collection[str] = (),
+        audit: Audit | None = None,
     ) -> None:
         if not tokens and not is_loopback(host):
             raise OpenToAll(host)
@@ -64,9 +72,12 @@ class Server(AppServer):
             files=files,
             monitor=monitor,
             console=console,
+            hosts=hosts,
+            audit=audit,
         )
         self.app.state.site.address = f"{host}:{self.port}"
-        self._serve(self.app, name="potok-serve", connections=self.app.state.site.limits.connections)
+        most = self.app.state.site.limits.connections
+        self._serve(self.app, name="potok-serve", connections=most, tls=tls)
 
     @property
     def figures(self) -> Figures:

@@ -154,3 +154,40 @@ def test_a_socket_without_a_token_is_closed_with_the_reason(shop: Play) -> None:
     with pytest.raises(WebSocketDisconnect) as caught, app(shop, tokens=TOKENS).websocket_connect("/streams/orders"):
         pass
     assert "token" in caught.value.reason
+
+
+def test_a_token_over_its_rate_waits(shop: Play) -> None:
+    client = app(shop, tokens=TOKENS, limits=Limits(requests_per_second=0.1))
+    assert client.get("/tables", headers=bearer(READER)).status_code == 200
+    refused = client.get("/tables", headers=bearer(READER))
+    assert (refused.status_code, int(refused.headers["Retry-After"]) > 5) == (429, True)
+    assert client.post("/ksql", json={"ksql": "SHOW STREAMS;"}, headers=bearer(READER)).json()["error_code"] == 42900
+    assert client.get("/tables", headers=bearer(ADMIN)).status_code == 200, "each token has its own limit"
+    assert client.get("/livez", headers=bearer(READER)).status_code != 429
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "status"),
+    [
+        ("potok.example", "/tables", 200),
+        ("potok.example:8088", "/tables", 200),
+        ("POTOK.example.", "/tables", 200),
+        ("localhost:8088", "/tables", 200),
+        ("evil.example", "/tables", 403),
+        ("potok.example.evil.example", "/tables", 403),
+        ("potok.example@evil.example", "/tables", 403),
+        ("", "/tables", 403),
+        ("10.0.0.7:8088", "/livez", 200),
+        ("10.0.0.7:8088", "/metrics", 403),
+    ],
+)
+def test_with_allowed_hosts_only_these_are_answered(shop: Play, host: str, path: str, status: int) -> None:
+    client = app(shop, tokens=TOKENS, hosts=["potok.example"])
+    answer = client.get(path, headers={**bearer(ADMIN), "Host": host})
+    assert (answer.status_code if answer.status_code != 503 else 200) == status
+
+
+def test_without_tokens_an_allowed_host_is_answered_and_any_other_is_not(shop: Play) -> None:
+    client = app(shop, hosts=["potok.example"])
+    assert client.get("/tables", headers={"Host": "potok.example"}).status_code == 200
+    assert client.get("/livez", headers={"Host": "evil.example"}).status_code == 403

@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from certificates import Authority
 from potok.errors import PotokError
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sources import Gateway, Overload, Webhook
@@ -240,3 +241,22 @@ def test_options_that_cannot_work_are_refused(tmp_path: Path, options: dict[str,
 
 def test_secrets_are_not_shown() -> None:
     assert "hidden" not in repr(Webhook(name="w", topic="t", listen="127.0.0.1:0", secrets=("hidden",)))
+
+
+@pytest.mark.parametrize("http2", [False, True])
+def test_a_listener_with_a_certificate_receives_over_tls(tmp_path: Path, http2: bool) -> None:
+    authority, cert, key = Authority(), tmp_path / "w.crt", tmp_path / "w.key"
+    authority.write(cert, key)
+    broker = EmbeddedBroker(tmp_path / "log")
+    with serving(broker, tls_cert=str(cert), tls_key=str(key)) as (gateway, plain):
+        with httpx.Client(verify=authority.client(), http2=http2, timeout=60) as client:
+            response = client.post(f"https://{gateway.address('w')}/", content=b'{"a": 1}')
+            assert (response.status_code, response.http_version) == (202, "HTTP/2" if http2 else "HTTP/1.1")
+        with pytest.raises(httpx.TransportError):
+            plain.post("/", content=b'{"a": 2}')
+        assert values(broker) == [b'{"a": 1}']
+
+
+def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(PotokError, match="belong together"):
+        Webhook(name="w", topic="t", listen="127.0.0.1:0", tls_cert="w.crt").check()

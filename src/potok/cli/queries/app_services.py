@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from potok.cli.output import note
@@ -13,6 +12,7 @@ if TYPE_CHECKING:
     from potok.monitoring.monitor import Monitor
     from potok.runtime.queries.query import Query
     from potok.server.address import Address
+    from potok.server.protection import Protection
     from potok.settings import Settings
 
 
@@ -51,7 +51,7 @@ class AppServices:
         *,
         without: bool,
         address: Address | None = None,
-        tokens: Path | None = None,
+        protection: Protection | None = None,
         monitor: Monitor | None = None,
     ) -> None:
         """Serve pages if there are any, or if a port or address is given."""
@@ -64,7 +64,9 @@ class AppServices:
         if not without and (port is not None or app.web_routes() or app.web.files):
             from potok.faust.pages.hosted import hosted
 
-            server = self._stack.enter_context(hosted(app, host=host, port=port, tokens=tokens, monitor=monitor))
+            server = self._stack.enter_context(
+                hosted(app, host=host, port=port, protection=protection, monitor=monitor)
+            )
             if server is not None:
                 note(f"pages of {app.id}: {server.url}")
 

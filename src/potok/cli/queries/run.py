@@ -11,13 +11,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.log.timestamps import parse_instant
-from potok.cli.options import Broker, Json, LogFormat, Metrics, broker_given, command_app, opened_log, settings_of
+from potok.cli.options import (
+    AllowedHost,
+    AuditLog,
+    Broker,
+    Json,
+    LogFormat,
+    Metrics,
+    TlsCert,
+    TlsKey,
+    broker_given,
+    command_app,
+    opened_log,
+    settings_of,
+)
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_program
 from potok.cli.queries.running import display_of, run_with_display
 from potok.cli.queries.serving import served_tables
 from potok.server.address import Address
 from potok.server.operations.serve_metrics import served_metrics
+from potok.server.protection import Protection
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -71,6 +85,10 @@ def run(
     tokens: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Tokens and scopes of --serve: a tokens.toml (POTOK_TOKENS).")
     ] = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    allowed_host: AllowedHost = None,
+    audit_log: AuditLog = None,
     metrics: Metrics = None,
     log_format: LogFormat = None,  # noqa: ARG001 - its callback keeps it
     broker: Broker = None,
@@ -92,6 +110,7 @@ def run(
 
     display, services = display_of(as_json=as_json), AppServices(found)
     address = Address.of(serve or str(CONSOLE_PORT)) if serve is not None or console else None
+    protection = Protection(tokens, tls_cert, tls_key, (), tuple(allowed_host or ()), audit_log)
     first = services.start_at if start_at is None else _start_of(start_at)
     broker, state = broker_given(context, broker) or services.broker, state or services.state
     settings = settings_of(context, broker, shards=shards, state=state, kafka=services.kafka)
@@ -102,7 +121,7 @@ def run(
         server: Server | None = None
         if address is not None and services.app is None:
             server = serving.enter_context(
-                served_tables(log, settings, [name], address, tokens=tokens, monitor=watched.monitor)
+                served_tables(log, settings, [name], address, protection=protection, monitor=watched.monitor)
             )
             note(f"console: {server.url}/console/   tables of {name}: {server.url}/tables")
         if shadow:
@@ -115,7 +134,7 @@ def run(
             _start_captures(topology, log, serving, watched.monitor)
         with services:
             services.serve(
-                settings, web_port, without=without_web, address=address, tokens=tokens, monitor=watched.monitor
+                settings, web_port, without=without_web, address=address, protection=protection, monitor=watched.monitor
             )
             given: dict[str, Any] = {
                 "broker": settings.broker,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from potok.extras import need_extra
 from potok.server.address import Address
+from potok.server.protection import Protection
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
@@ -25,21 +25,17 @@ def served_tables(
     queries: Sequence[str],
     address: Address,
     *,
-    tokens: Path | None = None,
+    protection: Protection | None = None,
     limits: Limits | None = None,
-    origins: Collection[str] = (),
     monitor: Monitor | None = None,
 ) -> Iterator[Server]:
     """Serve the tables of queries that this or another process runs; a query that has not started has no tables yet."""
     need_extra("serving tables", "server")
-    from potok.server.access.tokens import Tokens
     from potok.server.server import Server
     from potok.statements.query_tables import QueryTables
 
     with (
         QueryTables(log, settings, queries) as database,
-        Server(
-            database, *address, tokens=Tokens.load(tokens), limits=limits, origins=origins, monitor=monitor
-        ) as server,
+        Server(database, *address, limits=limits, monitor=monitor, **(protection or Protection()).load()) as server,
     ):
         yield server

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from potok.extras import has_extra, need_extra
+from potok.server.protection import Protection
 
 if TYPE_CHECKING:
     from potok.faust.app import App
@@ -26,8 +26,7 @@ def hosted(
     *,
     host: str | None = None,
     port: int | None = None,
-    tokens: Path | None = None,
-    origins: Collection[str] = (),
+    protection: Protection | None = None,
     monitor: Monitor | None = None,
 ) -> Iterator[Server | None]:
     """Serve the pages and tables of an app; the server accepts connections before Spark has started.
@@ -41,7 +40,6 @@ def hosted(
         yield None
         return
     need_extra("serving pages and tables", "server")
-    from potok.server.access.tokens import Tokens
     from potok.server.app_server import CannotListen
     from potok.server.server import Server
 
@@ -54,11 +52,10 @@ def hosted(
             database,
             bind_host,
             DEFAULT_PORT if asked is None else int(asked),
-            tokens=Tokens.load(tokens),
-            origins=origins,
             pages=app.web_routes(),
             files=app.web.files,
             monitor=monitor,
+            **(protection or Protection()).load(),
         )
     except CannotListen as error:
         if asked is not None or _has_pages(app):

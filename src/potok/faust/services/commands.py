@@ -17,6 +17,7 @@ from potok.faust.services.running import started
 from potok.faust.services.send_command import add_options, send
 from potok.faust.services.services import Services
 from potok.monitoring.logs import COMMANDS, writes_json
+from potok.server.protection import Protection
 from potok.spark.worker_logs import LEVELS, set_up_logs, write_logs
 from potok.topology.describe import describe
 
@@ -107,6 +108,16 @@ def _web_options(worker: argparse.ArgumentParser) -> None:
         metavar="ORIGIN",
         help="an origin whose web pages may call this server",
     )
+    worker.add_argument("--web-tls-cert", type=Path, metavar="FILE", help="serve HTTPS with this certificate (PEM)")
+    worker.add_argument("--web-tls-key", type=Path, metavar="FILE", help="the private key of the certificate (PEM)")
+    worker.add_argument(
+        "--web-allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name by which clients call this server; others are rejected",
+    )
+    worker.add_argument("--web-audit-log", type=Path, metavar="FILE", help="append a line for each change by a client")
     worker.add_argument("--without-web", action="store_true", help="do not serve pages")
     worker.add_argument("--with-web", dest="without_web", action="store_false", help=argparse.SUPPRESS)
 
@@ -157,8 +168,15 @@ def _served(app: App, parsed: argparse.Namespace, monitor: Monitor) -> Iterator[
         return
     from potok.faust.pages.hosted import hosted  # loads the server
 
-    web = {"host": parsed.web_bind, "port": parsed.web_port, "tokens": parsed.web_tokens, "origins": parsed.web_cors}
-    with hosted(app, monitor=monitor, **web) as server:
+    protection = Protection(
+        parsed.web_tokens,
+        parsed.web_tls_cert,
+        parsed.web_tls_key,
+        tuple(parsed.web_cors),
+        tuple(parsed.web_allowed_host),
+        parsed.web_audit_log,
+    )
+    with hosted(app, host=parsed.web_bind, port=parsed.web_port, protection=protection, monitor=monitor) as server:
         if server is not None:
             _say(f"pages of {app.id}: {server.url}")
         yield

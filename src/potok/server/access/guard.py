@@ -15,17 +15,19 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from potok.errors import PotokError
+from potok.server.access.audit import Audit
+from potok.server.access.callers import CALLER, READ, Caller
 from potok.server.access.disconnects import remember_stop
 from potok.server.access.held_bytes import HeldBytes, Holding
 from potok.server.access.limits import Limits
-from potok.server.access.tokens import READ, Caller, Tokens
-from potok.server.errors import BadRequest, BodyTooLarge, ForeignPage
+from potok.server.access.rate_limits import RateLimits
+from potok.server.access.tokens import Tokens
+from potok.server.errors import BadRequest, BodyTooLarge, ForeignHost, ForeignPage
 from potok.server.problems import refusal_of
 from potok.server.sending import Sending, connection_of
 
 log = logging.getLogger(__name__)
 
-CALLER = "potok.caller"
 BODY = "potok.body"
 ANSWER = "potok.answer"
 OPEN_PATHS = frozenset({"/healthcheck", "/info", "/livez", "/readyz"})
@@ -64,9 +66,13 @@ class Guard:
         unsent: HeldBytes,
         origins: Collection[str] = (),
         opened: Collection[str] = (),
+        hosts: Collection[str] = (),
+        audit: Audit | None = None,
     ) -> None:
         self._app, self._tokens, self._limits, self._opened = app, tokens, limits, frozenset(opened)
         self._bodies, self._unsent = bodies, unsent
+        self._hosts, self._audit = frozenset(map(_host_of, hosts)), audit or Audit()
+        self._rates = RateLimits(limits.requests_per_second)
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -83,13 +89,16 @@ class Guard:
             open_to_all = is_open(scope["path"]) or scope["path"] in self._opened
             known = self._tokens.known if open_to_all else self._tokens.caller
             scope[CALLER] = known(headers.get("authorization"))
+            if not open_to_all:
+                self._rates.take(caller_of(scope))
             is_measured = scope["type"] == "http" and scope["path"] != STREAMED
             if is_measured:
                 _check_length(headers, self._limits)
         except PotokError as error:
-            await self._refuse(error, scope, receive, send)
+            await self._refuse(error, scope, receive, self._audit.watch(scope, send))
             return
         remember_stop(scope)
+        send = self._audit.watch(scope, send)
         connection = connection_of(scope)
         scope[BODY] = holding = Holding(self._bodies, connection)
         scope[ANSWER] = answer = Holding(self._unsent, connection)
@@ -109,8 +118,8 @@ class Guard:
     def _check_page(self, scope: Scope, headers: Headers, origin: str | None) -> None:
         """Reject requests that a browser sends on behalf of another site; matters where no token is required."""
         host = headers.get("host", "")
-        if not self._tokens and not names_this_machine(host):
-            raise ForeignPage(f'the address "{host}"')
+        if not self._answers_to(host, scope["path"]):
+            raise ForeignHost(host)
         if origin is None:
             _check_site(scope, headers)
             return
@@ -118,6 +127,15 @@ class Guard:
             return
         if _split(origin).netloc.lower() != host.lower():
             raise ForeignPage(f"pages of {origin}")
+
+    def _answers_to(self, host: str, path: str) -> bool:
+        """Whether requests to a host name are answered: another site's name may resolve to this machine. Probes of a
+        cluster name the address of a container."""
+        if not self._hosts and self._tokens:
+            return True
+        if names_this_machine(host):
+            return True
+        return _host_of(host) in self._hosts or (bool(self._tokens) and path in OPEN_PATHS)
 
     async def _refuse(self, error: PotokError, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -167,6 +185,11 @@ def is_open(path: str) -> bool:
     return path in OPEN_PATHS or path == CONSOLE.rstrip("/") or path.startswith(CONSOLE)
 
 
+def _host_of(host: str) -> str:
+    """Return the name in a `Host` header, without the port."""
+    return (_split(f"//{host}").hostname or "").rstrip(".").lower()
+
+
 def caller_of(scope: Scope) -> Caller:
     caller = scope[CALLER]
     assert isinstance(caller, Caller)
@@ -174,7 +197,7 @@ def caller_of(scope: Scope) -> Caller:
 
 
 def may_read(scope: Scope) -> bool:
-    """Whether the sender of a request to an open path may read tables."""
+    """Whether the sender of a request to an open path may read everything."""
     caller = scope[CALLER]
     return isinstance(caller, Caller) and caller.may(READ)
 

@@ -41,3 +41,6 @@ class Limits:
 
     workers: int = 8
     """Threads for finite responses."""
+
+    requests_per_second: float | None = None
+    """Of each token without a rate of its own; further requests get a 429."""

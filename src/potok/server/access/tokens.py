@@ -1,41 +1,28 @@
-"""Authorization: tokens with scopes, from a file or from the environment."""
+"""Tokens with scopes, from a file or from the environment."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+import logging
 import os
-import tomllib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from potok.server.errors import BadTokens, NotAllowed, NoToken
+from potok.server.access.callers import ADMIN, ANYBODY, READ, SCOPES, WRITE, Caller
+from potok.server.access.token_file import TokenFile, caller_with, digest_of
+from potok.server.errors import BadTokens, NoToken
 
-READ, WRITE, ADMIN = SCOPES = ("read", "write", "admin")
+__all__ = ["ADMIN", "ANYBODY", "READ", "SCOPES", "VARIABLE", "WRITE", "Caller", "Tokens"]
+
+log = logging.getLogger(__name__)
+
 VARIABLE = "POTOK_TOKENS"
-SHORTEST = 16
 
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Sender of a request. The scope `admin` includes all others."""
-
-    name: str
-    scopes: frozenset[str]
-
-    def may(self, scope: str) -> bool:
-        return scope in self.scopes or ADMIN in self.scopes
-
-    def require(self, scope: str) -> None:
-        if not self.may(scope):
-            raise NotAllowed(scope, self.name)
-
-
-ANYBODY = Caller("anybody", frozenset(SCOPES))
-"""Sender on this machine if no tokens are configured."""
+CHECK_S = 1.0
+"""How often the file is checked for changes."""
 
 
 class Tokens:
@@ -43,19 +30,22 @@ class Tokens:
 
     >>> Tokens.load("tokens.toml")
 
-    `tokens.toml` has one table per token, with the token or its digest:
-
-    [[token]]
-    name = "dashboard"
-    scopes = ["read"]
-    sha256 = "..."
+    A changed file is read again while the server runs, so a removed token is rejected within a second. A file that
+    cannot be read leaves the tokens as they were.
     """
 
-    def __init__(self, callers: Mapping[bytes, Caller]) -> None:
-        self._callers = dict(callers)
+    def __init__(self, callers: Mapping[bytes, Caller], file: TokenFile | None = None) -> None:
+        self._fixed, self._file = dict(callers), file
+        self._callers = {**self._fixed, **(file.read() if file is not None else {})}
+        if file is not None and len(self._callers) == len(self._fixed):
+            hint = f"add one: potok tokens add NAME --scope read --file {file.path}"
+            raise BadTokens(f"there are no tokens in {file.path}", hint=hint)
+        self._are_required = bool(self._callers)
+        self._checked_at = time.monotonic()
 
     def __bool__(self) -> bool:
-        return bool(self._callers)
+        """Whether requests need a token, also when the last one was removed from the file."""
+        return self._are_required
 
     def __len__(self) -> int:
         return len(self._callers)
@@ -64,15 +54,14 @@ class Tokens:
     def load(cls, path: str | Path | None = None, environ: Mapping[str, str] | None = None) -> Tokens:
         """Load the tokens of a file and of `POTOK_TOKENS`."""
         environ = os.environ if environ is None else environ
-        found = dict(_of_text(environ.get(VARIABLE, "")))
-        if path is not None:
-            found |= dict(_of_file(Path(path)))
-        return cls(found)
+        return cls(_of_text(environ.get(VARIABLE, "")), None if path is None else TokenFile(Path(path)))
 
     def caller(self, authorization: str | None) -> Caller:
         """Return the sender with the token in the header; without configured tokens, the local sender."""
-        if not self._callers:
+        if not self._are_required:
             return ANYBODY
+        if self._file is not None and time.monotonic() - self._checked_at > CHECK_S:
+            self._read_again(self._file)
         given = hashlib.sha256(_presented(authorization)).digest()
         found: Caller | None = None
         for digest, caller in self._callers.items():  # compare all, for constant time
@@ -89,6 +78,15 @@ class Tokens:
         except NoToken:
             return None
 
+    def _read_again(self, file: TokenFile) -> None:
+        self._checked_at = time.monotonic()
+        try:
+            if file.has_changed():
+                self._callers = {**self._fixed, **file.read()}
+                log.info("read %s again: %d tokens", file.path, len(self._callers))
+        except BadTokens as error:
+            log.error("the tokens stay as they were: %s", error.message)
+
 
 def _presented(authorization: str | None) -> bytes:
     kind, _, rest = (authorization or "").partition(" ")
@@ -102,57 +100,14 @@ def _presented(authorization: str | None) -> bytes:
     return b""
 
 
-def _of_text(text: str) -> Iterable[tuple[bytes, Caller]]:
-    """`read=TOKEN`, `read+write=TOKEN`: separated by blanks or commas."""
+def _of_text(text: str) -> dict[bytes, Caller]:
+    """`read=TOKEN`, `read:orders-+write=TOKEN`: separated by blanks or commas."""
+    found = {}
     for number, word in enumerate(text.replace(",", " ").split()):
         scopes, equals, token = word.partition("=")
         if not equals:
             hint = f'write {VARIABLE}="read=TOKEN admin=OTHER"'
             raise BadTokens(f"part {number + 1} of {VARIABLE} has no scopes", hint=hint)
         name = f"{VARIABLE} {number + 1}"
-        yield _digest(token, name), Caller(name, _scopes(scopes.split("+"), name))
-
-
-def _of_file(path: Path) -> Iterable[tuple[bytes, Caller]]:
-    try:
-        with path.open("rb") as file:
-            tables = tomllib.load(file).get("token", [])
-    except OSError as error:
-        raise BadTokens(f"cannot read tokens from {path}: {error.strerror}", hint="name a file that exists") from error
-    except tomllib.TOMLDecodeError as error:
-        raise BadTokens(f"{path} is not valid TOML: {error}", hint="correct the line that it names") from error
-    if not isinstance(tables, list) or not tables:
-        raise BadTokens(f"there are no tokens in {path}", hint='begin each with a line "[[token]]"')
-    for table in tables:
-        yield _of_table(table, path)
-
-
-def _of_table(table: Any, path: Path) -> tuple[bytes, Caller]:
-    name = str(table.get("name", "")) if isinstance(table, dict) else ""
-    if not name:
-        raise BadTokens(f"a token in {path} has no name", hint='write name = "..." below its [[token]]')
-    caller = Caller(name, _scopes(table.get("scopes", []), name))
-    if "sha256" in table:
-        try:
-            digest = bytes.fromhex(str(table["sha256"]))
-        except ValueError:
-            digest = b""
-        if len(digest) != hashlib.sha256().digest_size:
-            raise BadTokens(f'the sha256 of token "{name}" is invalid', hint="write its 64 hexadecimal digits")
-        return digest, caller
-    return _digest(str(table.get("token", "")), name), caller
-
-
-def _digest(token: str, name: str) -> bytes:
-    if len(token) < SHORTEST:
-        hint = f"use {SHORTEST} characters or more: python -c 'import secrets; print(secrets.token_urlsafe())'"
-        raise BadTokens(f'token "{name}" is too short to be secret', hint=hint)
-    return hashlib.sha256(token.encode()).digest()
-
-
-def _scopes(given: Any, name: str) -> frozenset[str]:
-    scopes = frozenset(str(scope) for scope in given) if isinstance(given, list) else frozenset()
-    if not scopes or not scopes <= set(SCOPES):
-        hint = f"use one or more of: {', '.join(SCOPES)}"
-        raise BadTokens(f'token "{name}" has no known scopes', hint=hint)
-    return scopes
+        found[digest_of(token, name)] = caller_with(name, scopes.split("+"))
+    return found

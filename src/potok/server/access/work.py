@@ -15,7 +15,6 @@ from potok.monitoring.families import PULL_SECONDS
 from potok.monitoring.histogram import Histogram
 from potok.server.access.disconnects import current_stop
 from potok.server.access.limits import Limits
-from potok.server.access.tokens import ADMIN, READ, WRITE, Caller
 from potok.server.errors import BadRequest, OutOfMemory, TooLong, TooManyRows
 from potok.sql.budget import NobodyWaits, TimeIsOver, check_time, until
 from potok.sql.errors import Refused
@@ -156,24 +155,8 @@ def _surviving(work: Callable[[], T]) -> T:
         raise OutOfMemory from error
 
 
-def allow(script: Sequence[ast.Parsed], caller: Caller) -> None:
-    """Raise if a script is not allowed, before executing any of it."""
-    for parsed in script:
-        if isinstance(parsed.statement, ast.RunScript):
-            hint = "send the statements of the script; or potok sql -f script.sql --server URL"
-            error = Refused("a server does not read files for its clients", hint=hint, location=parsed.statement.at)
-            raise error.in_text(parsed.in_script)
-        caller.require(scope_of(parsed.statement))
-
-
 def changes(script: Sequence[ast.Parsed]) -> bool:
     return any(isinstance(parsed.statement, CHANGES) for parsed in script)
-
-
-def scope_of(statement: ast.Statement) -> str:
-    if isinstance(statement, CHANGES):
-        return ADMIN
-    return WRITE if isinstance(statement, ast.InsertValues) else READ
 
 
 def properties_of(given: Any) -> dict[str, str]:

@@ -18,7 +18,7 @@ from potok.server.access.tokens import READ
 from potok.server.api.feeds import Event, Feed, positions_of
 from potok.server.api.snapshot_feed import SnapshotFeed, TableFeed
 from potok.server.api.tables import answer
-from potok.server.context import Site, site_of
+from potok.server.context import Site, require_source, site_of
 from potok.server.errors import NoChanges, TooSlow
 from potok.server.inspection.live import LiveFigures
 from potok.server.ksql.json_rows import dump
@@ -47,12 +47,13 @@ EVENTS: dict[int | str, dict[str, Any]] = {
 
 @router.get("/streams", summary="The streams")
 async def streams(request: Request) -> Response:
-    caller_of(request.scope).require(READ)
+    caller = caller_of(request.scope)
+    caller.require_some(READ)
     sources = site_of(request).database.catalog.sources.values()
     found = [
         {"name": source.name, "topic": source.topic, "columns": [column.name for column in source.columns]}
         for source in sorted(sources, key=lambda source: source.name)
-        if not source.is_table
+        if not source.is_table and caller.may(READ, source.name)
     ]
     return answer({"streams": found})
 
@@ -81,7 +82,7 @@ async def changes(
 
 
 async def _followed_source(request: Request, name: str, last_id: str | None, start: str, *, is_table: bool) -> Response:
-    caller_of(request.scope).require(READ)
+    require_source(request, name)
     site = site_of(request)
     return await sse(request, lambda: _feed_of(site, name, last_id, start, is_table=is_table))
 
@@ -201,7 +202,7 @@ async def _socket(socket: WebSocket, name: str, *, is_table: bool) -> None:
     await socket.accept()
     site, asked = site_of(socket), socket.query_params
     try:
-        caller_of(socket.scope).require(READ)
+        require_source(socket, name)
         last_id = socket.headers.get("last-event-id") or asked.get("last_event_id")
         start = asked.get("from", "now")
         feed = await _opened(site, lambda: _feed_of(site, name, last_id, start, is_table=is_table))

@@ -68,7 +68,7 @@ async def append(
     """Append events in binary, structured or batched mode. They become visible together and are durable when the
     response is sent. An event keeps its mode; the events of a batch are records in structured mode.
     """
-    caller_of(request.scope).require(WRITE)
+    caller_of(request.scope).require(WRITE, name)
     site, body = site_of(request), await request.body()
     broker = site.database.broker
     events = _read(request, body)

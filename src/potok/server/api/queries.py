@@ -9,20 +9,23 @@ from typing import Any
 
 import orjson
 from fastapi import APIRouter, Request, Response
+from starlette.types import Scope
 
 from potok.errors import PotokError
 from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.held_bytes import Holding
+from potok.server.access.rights import allow, may_see_query
 from potok.server.access.tokens import ADMIN, READ
-from potok.server.access.work import allow, properties_of
+from potok.server.access.work import properties_of
 from potok.server.answers import AnswerSize
 from potok.server.api.tables import answer
-from potok.server.context import Site, json_body, object_of, site_of, text_of
+from potok.server.context import Site, json_body, object_of, require_query, site_of, text_of
 from potok.server.errors import BadRequest, NotThere
 from potok.server.ksql.json_rows import RowWriter
 from potok.server.positions.headers import WAITS, WAITS_FOR, position_of_all, wait_as_asked, with_position
 from potok.server.positions.statements import read_by
 from potok.server.problems import NOT_THERE, problem_described, problem_response
+from potok.server.run_statement import run_for
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
 from potok.statements.query_tables import QueryTables
@@ -62,11 +65,13 @@ async def sql(request: Request) -> Response:
     text, variables = text_of(body, "sql", "ksql"), object_of(body, "variables")
     properties = properties_of(body.get("properties"))
     script = await site.work.script(text, variables)
-    allow(script, caller_of(request.scope))
+    allow(script, caller_of(request.scope), site.database, properties)
     _check_ends(script)
     await wait_as_asked(request, lambda: read_by(site.database, script, properties))
     holding = answer_of(request.scope)
-    return await site.work.carry_out(script, lambda: _carry_out(site, script, properties, variables, holding))
+    return await site.work.carry_out(
+        script, lambda: _carry_out(site, script, properties, variables, holding, request.scope)
+    )
 
 
 def _check_ends(script: Sequence[ast.Parsed]) -> None:
@@ -82,13 +87,14 @@ def _carry_out(
     properties: Mapping[str, str],
     variables: Mapping[str, Any],
     holding: Holding,
+    scope: Scope,
 ) -> Response:
     """Encode the whole response, in a thread because it may be large."""
     session, results, written = site.work.session(variables), list[orjson.Fragment](), list[str]()
     size = AnswerSize(site.limits.answer_bytes, holding)
     for parsed in script:
         try:
-            result = site.work.run(session, parsed, properties)
+            result = run_for(scope, site, session, parsed, properties)
             written.append(getattr(result, "position", ""))
             results.append(size.fragment(partial(_executed, parsed.text, result, size)))
         except PotokError as error:
@@ -119,15 +125,16 @@ def result_of(result: Result, size: AnswerSize) -> dict[str, Any]:
 
 @router.get("/queries", tags=["queries"], summary="List the queries with their status")
 async def queries(request: Request) -> Response:
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
     found = await site.work.answer(site.database.queries)
-    return answer({"queries": [_description(info) for info in found], "push": site.pushes.ids})
+    shown = [_description(info) for info in found if may_see_query(caller, site.database, info.query_id)]
+    return answer({"queries": shown, "push": site.pushes.ids if caller.may(READ) else []})
 
 
 @router.get("/queries/{query_id}", tags=["queries"], summary="One query", responses=NOT_THERE)
 async def query(request: Request, query_id: str) -> Response:
-    caller_of(request.scope).require(READ)
+    await require_query(request, query_id)
     return answer(_description(await _known(site_of(request), query_id)))
 
 
@@ -152,7 +159,7 @@ async def terminate(request: Request, query_id: str) -> Response:
 
 
 async def _steer(request: Request, query_id: str, action: str) -> Response:
-    caller_of(request.scope).require(ADMIN)
+    await require_query(request, query_id, ADMIN)
     site = site_of(request)
     info = await _known(site, query_id)
     database = site.database

@@ -56,7 +56,7 @@ async def append(
     """Append records; they become visible together and are durable when the response is sent. A read that sends the
     `Potok-Position` of the response as `Potok-Wait-For` includes them. A header `traceparent` becomes one of each
     record that has none."""
-    caller_of(request.scope).require(WRITE)
+    caller_of(request.scope).require(WRITE, name)
     site, body = site_of(request), await request.body()
     broker = site.database.broker
     try:

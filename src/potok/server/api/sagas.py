@@ -34,13 +34,15 @@ async def instances(
     request: Request, state: str | None = _STATE, saga: str | None = None, limit: int = _LIMIT
 ) -> Response:
     """List the instances of all sagas, or of one; those that wait for operators first."""
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
+    if saga is not None:
+        caller.require(READ, saga)
     _check_limit(site, limit)
     await _wait(request, site, saga)
 
     def work() -> Response:
-        known = site.sagas.known()
+        known = [one for one in site.sagas.known() if caller.may(READ, one.name)]
         chosen = known if saga is None else [saga_named(known, saga)]
         pages = [SagaInstances(site.database.broker, one).listed(state, limit) for one in chosen]
         rendered = map(dump, merged(pages, limit))
@@ -64,7 +66,7 @@ async def instances_of(
     limit: int = _LIMIT,
     after: str | None = Query(None, description="Only keys behind this one, for a state: the `next` of a page."),
 ) -> Response:
-    caller_of(request.scope).require(READ)
+    caller_of(request.scope).require(READ, name)
     site = site_of(request)
     _check_limit(site, limit)
     await _wait(request, site, name)
@@ -88,7 +90,7 @@ async def changes(
     start: str = FROM,
 ) -> Response:
     """Send an instance as a list shows it whenever it has changed; `state` is null when it was removed."""
-    caller_of(request.scope).require(READ)
+    caller_of(request.scope).require(READ, name)
     site = site_of(request)
 
     def work() -> AnyFeed:
@@ -105,7 +107,7 @@ async def changes(
 )
 async def instance(request: Request, name: str, key: str) -> Response:
     """Show state, steps, data, timers and the history with the ids of its events."""
-    caller_of(request.scope).require(READ)
+    caller_of(request.scope).require(READ, name)
     site = site_of(request)
     await _wait(request, site, name)
     return await site.work.answer(lambda: answer(_opened(site, name).get(key)))
@@ -125,7 +127,7 @@ async def act(
     idempotency_key: str | None = Header(None, max_length=200, description="The same key acts once."),
 ) -> Response:
     """Make an instance `retry` or `skip` the step at which it is stuck, or `abort`. Effective with the next batch."""
-    caller_of(request.scope).require(WRITE)
+    caller_of(request.scope).require(WRITE, name)
     site = site_of(request)
 
     def work() -> Response:

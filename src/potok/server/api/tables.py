@@ -12,7 +12,7 @@ from starlette.routing import Route
 from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.tokens import READ
 from potok.server.answers import AnswerSize
-from potok.server.context import Site, site_of
+from potok.server.context import Site, require_source, site_of
 from potok.server.errors import BadRequest
 from potok.server.instants import instant_ms
 from potok.server.ksql.json_rows import dump
@@ -36,7 +36,8 @@ def _parameter(name: str, where: str, description: str) -> dict[str, Any]:
 async def tables(request: Request) -> Response:
     """`readable` marks tables whose rows a query materializes: CREATE TABLE ... AS SELECT and CREATE SOURCE TABLE. The
     others only declare a topic."""
-    caller_of(request.scope).require(READ)
+    caller = caller_of(request.scope)
+    caller.require_some(READ)
     sources = site_of(request).database.catalog.sources.values()
     found = [
         {
@@ -47,7 +48,7 @@ async def tables(request: Request) -> Response:
             "readable": bool(source.table_of),
         }
         for source in sorted(sources, key=lambda source: source.name)
-        if source.is_table
+        if source.is_table and caller.may(READ, source.name)
     ]
     return answer({"tables": found})
 
@@ -70,7 +71,7 @@ async def rows(
     window_to: str | None = Query(None, description=_END),
 ) -> Response:
     site = site_of(request)
-    caller_of(request.scope).require(READ)
+    require_source(request, name)
     if limit is not None and limit > site.limits.rows:
         raise BadRequest(f"limit exceeds the maximum of {site.limits.rows:,}", hint="request the rest with from")
     await _wait(request, site, name)
@@ -96,8 +97,8 @@ async def rows(
 )
 async def row(request: Request) -> Response:
     site = site_of(request)
-    caller_of(request.scope).require(READ)
     name, key = request.path_params["name"], request.path_params["key"]
+    require_source(request, name)
     await _wait(request, site, name)
     asked = request.query_params if request.scope["query_string"] else {}
     windows = (

@@ -60,9 +60,9 @@ class CommandRoute(BaseRoute):
 
 async def _send(request: Request) -> Response:
     """Append the command, and answer with its result once it is committed."""
-    caller_of(request.scope).require(WRITE)
     site, parts = site_of(request), request.path_params
     aggregate, aggregate_id, command = parts["aggregate"], parts["id"], parts["command"]
+    caller_of(request.scope).require(WRITE, aggregate)
     data = _data(await request.body())
     command_id = _command_id(request)
     record = command_record(aggregate_id, command, data, command_id=command_id, expected_version=_expected(request))
@@ -87,10 +87,12 @@ async def _send(request: Request) -> Response:
 async def _status(request: Request) -> Response:
     """Answer with the result of a sent command, or 202 while there is none."""
     caller = caller_of(request.scope)
-    if not caller.may(WRITE):
-        caller.require(READ)
+    if not caller.may_some(WRITE):
+        caller.require_some(READ)
     site, text = site_of(request), request.path_params["command_id"]
     sent = sent_of(text)
+    if not caller.may(WRITE, sent.aggregate):
+        caller.require(READ, sent.aggregate)
     await site.work.answer(lambda: _check(site, sent, text))
     seconds = _seconds(request, default_s=0)
     found = await site.work.answer(lambda: find_result(site.database.broker, sent))
@@ -119,8 +121,8 @@ async def _in_time(future: asyncio.Future[Found | None], seconds: float) -> Foun
 
 async def _listed(request: Request) -> Response:
     """List the aggregates with their commands."""
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
     known = await site.work.answer(site.aggregates.all)
     found = [
         {
@@ -129,6 +131,7 @@ async def _listed(request: Request) -> Response:
             "commands": [{"name": command.name, "doc": command.doc} for command in one.commands.values()],
         }
         for _, one in sorted(known.items())
+        if caller.may(READ, one.name)
     ]
     return answer({"aggregates": found})
 

@@ -37,6 +37,14 @@ def _address(found: Any) -> Address:
     return (str(found[0]), int(found[1])) if isinstance(found, tuple) and len(found) > 1 else None
 
 
+def is_encrypted(transport: asyncio.BaseTransport) -> bool:
+    return transport.get_extra_info("sslcontext") is not None
+
+
+def scheme_of(transport: asyncio.BaseTransport) -> str:
+    return "https" if is_encrypted(transport) else "http"
+
+
 def close(transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
     """Close a connection when its client has received everything, at the latest after `STALL_S`."""
     transport.close()

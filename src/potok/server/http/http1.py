@@ -13,7 +13,7 @@ import uvicorn
 from potok.server.access.disconnects import STOP
 from potok.server.errors import HeadTooLarge
 from potok.server.http import connections
-from potok.server.http.connections import HEAD_BYTES, ServerState, addresses
+from potok.server.http.connections import HEAD_BYTES, ServerState, addresses, scheme_of
 from potok.server.http.http1_exchange import Exchange
 from potok.server.http.web_socket import WebSocketProtocol
 from potok.server.problems import busy, problem_response
@@ -143,7 +143,7 @@ class Http1Protocol(asyncio.Protocol):
             "http_version": version,
             "server": self._server,
             "client": self._client,
-            "scheme": "http",
+            "scheme": scheme_of(self._transport),
             "method": parser.get_method().decode("ascii"),
             "root_path": root,
             "path": root + (unquote(path) if "%" in path else path),

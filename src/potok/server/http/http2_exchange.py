@@ -215,7 +215,7 @@ def _scope(protocol: Http2Protocol, given: list[tuple[bytes, bytes]]) -> dict[st
         "http_version": "2",
         "server": protocol.server,
         "client": protocol.client,
-        "scheme": "http",
+        "scheme": connections.scheme_of(protocol.transport),
         "method": pseudo.get(b":method", b"GET").decode("latin-1"),
         "root_path": root,
         "path": root + unquote(raw_path.decode("latin-1")),

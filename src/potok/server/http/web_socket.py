@@ -19,7 +19,7 @@ from websockets.server import ServerProtocol
 
 from potok.server.access.disconnects import STOP
 from potok.server.http import connections
-from potok.server.http.connections import ServerState, addresses
+from potok.server.http.connections import ServerState, addresses, is_encrypted
 from potok.sql.budget import Stop
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,7 @@ class WebSocketProtocol(asyncio.Protocol):
             "type": "websocket",
             "asgi": {"version": self._config.asgi_version, "spec_version": "2.3"},
             "http_version": "1.1",
-            "scheme": "ws",
+            "scheme": "wss" if is_encrypted(self._transport) else "ws",
             "server": self._server,
             "client": self._client,
             "root_path": root,

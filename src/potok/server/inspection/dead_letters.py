@@ -14,10 +14,11 @@ from potok.dead_letters.plain import dead_letter_as_object, replay_as_object
 from potok.dead_letters.selection import AnyPosition, Selection
 from potok.operators.core.dead_letters import Reason
 from potok.server.access.guard import answer_of, caller_of
+from potok.server.access.rights import inputs_of
 from potok.server.access.tokens import READ, WRITE
 from potok.server.answers import AnswerSize
 from potok.server.api.tables import answer
-from potok.server.context import Site, site_of
+from potok.server.context import Site, require_query, site_of
 from potok.server.errors import BadRequest
 from potok.server.instants import instant_ms
 from potok.server.ksql.json_rows import dump
@@ -52,12 +53,14 @@ _BODY = {"requestBody": {"content": {"application/json": {"schema": _SELECTION}}
 @router.get("/dead-letters", summary="Open dead letters by query, step and reason")
 async def groups(request: Request) -> Response:
     """Return, for each query, how many dead letters are open, and the latest of them grouped by step and reason."""
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
 
     def work() -> Response:
         found, counts = [], []
         for query in site.figures.names():
+            if not caller.may(READ) and not caller.may(READ, *inputs_of(site.database, query)):
+                continue
             box = DeadLetters(site.database.broker, query)
             count = box.count()
             if count:
@@ -84,7 +87,7 @@ async def dead_letters(
 ) -> Response:
     """Return the latest dead letters, the newest last: the bytes and headers of the record, its position, the step, the
     reason and the error."""
-    caller_of(request.scope).require(READ)
+    await require_query(request, query_id, with_inputs=True)
     site = site_of(request)
     positions = None if position is None else [position]
     given = {"step": step, "reason": reason, "topic": topic, "since": since, "until": until, "positions": positions}
@@ -111,7 +114,7 @@ async def dead_letters(
 async def replay(request: Request, query_id: str) -> Response:
     """Replay the selected open dead letters; without criteria, all. Each record goes to its original partition; its
     dead letters are resolved. If it fails again, it becomes a new dead letter."""
-    caller_of(request.scope).require(WRITE)
+    await require_query(request, query_id, WRITE, with_inputs=True)
     site, given = site_of(request), _object(await request.body())
     dry_run = bool(given.pop("dry_run", False))
 
@@ -131,7 +134,7 @@ async def replay(request: Request, query_id: str) -> Response:
 )
 async def purge(request: Request, query_id: str) -> Response:
     """Hide the selected open dead letters, and remove them from the log where possible."""
-    caller_of(request.scope).require(WRITE)
+    await require_query(request, query_id, WRITE, with_inputs=True)
     site, given = site_of(request), _object(await request.body())
     dry_run = bool(given.pop("dry_run", False))
 

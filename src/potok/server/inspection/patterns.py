@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from potok.server.access.guard import caller_of
+from potok.server.access.rights import may_see_query
 from potok.server.access.tokens import READ
 from potok.server.api.tables import answer
 from potok.server.context import site_of
@@ -23,8 +24,8 @@ router = APIRouter(tags=["aggregates and patterns"])
 async def aggregates(request: Request) -> Response:
     """Return name, query, topic of events, tables and commands of each aggregate; its instances are the rows of its
     tables, and the history of one are the records of its key in the topic of events."""
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
 
     def work() -> Response:
         broker, found = site.database.broker, list[dict[str, Any]]()
@@ -32,6 +33,8 @@ async def aggregates(request: Request) -> Response:
             data = broker.get_metadata(metadata_key_of(query, "description"))
             tables = [] if data is None else Tables(broker, query).names()
             for one in () if data is None else aggregates_in(query, data):
+                if not caller.may(READ, one.name):
+                    continue
                 commands = [
                     {"name": command.name, "doc": command.doc, "schema": command.schema}
                     for command in one.commands.values()
@@ -48,12 +51,14 @@ async def aggregates(request: Request) -> Response:
 @router.get("/open-matches", summary="List the patterns with the number of keys that have open matches")
 async def open_matches(request: Request) -> Response:
     """Return query and table of each pattern; the rows of that table are the open matches."""
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
 
     def work() -> Response:
         broker, found = site.database.broker, list[dict[str, Any]]()
         for query in filter(lambda name: not is_transient(name), known_queries(broker)):
+            if not may_see_query(caller, site.database, query):
+                continue
             progress = read_progress(broker, query)
             keys = {} if progress is None else progress.state_keys
             for table, layout in sorted(Tables(broker, query).layouts().items()):

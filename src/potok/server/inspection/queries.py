@@ -8,11 +8,10 @@ from typing import Any
 from fastapi import APIRouter, Query, Request, Response
 
 from potok.log.broker import Broker
-from potok.server.access.guard import caller_of
-from potok.server.access.tokens import READ
 from potok.server.api.changes import EVENTS, sse
 from potok.server.api.tables import answer
-from potok.server.context import Site, site_of
+from potok.server.context import Site, require_query, site_of
+from potok.server.errors import NotAllowed
 from potok.server.inspection.live import LiveFigures
 from potok.server.problems import NOT_THERE
 from potok.settings import public_name
@@ -31,7 +30,7 @@ router = APIRouter(tags=["queries"])
 async def topology(request: Request, query_id: str) -> Response:
     """Return the steps as boxes with their upstreams, how each runs (`native` or `python`, with the reason) and where
     the program declares it, the tables, and the panels of a demo."""
-    site = _reading(request)
+    site = await _reading(request, query_id)
     return await site.work.answer(lambda: answer(site.figures.feed(_known(site, query_id)).topology()))
 
 
@@ -39,8 +38,9 @@ async def topology(request: Request, query_id: str) -> Response:
 async def figures(
     request: Request, query_id: str, history: bool = Query(False, description="With the last two minutes.")
 ) -> Response:
-    site = _reading(request)
-    return await site.work.answer(lambda: answer(_figures(site, query_id, history=history)))
+    site = await _reading(request, query_id)
+    letters = await _may_see_records(request, query_id)
+    return await site.work.answer(lambda: answer(_figures(site, query_id, letters=letters, history=history)))
 
 
 @router.get(
@@ -52,14 +52,15 @@ async def figures(
 async def live(request: Request, query_id: str) -> Response:
     """Send the figures twice a second; the first event has the history of the last two minutes, the last one the state
     in which the server stops."""
-    site = _reading(request)
+    site = await _reading(request, query_id)
+    letters = await _may_see_records(request, query_id)
 
     def work() -> LiveFigures:
         name = _known(site, query_id)
         return LiveFigures(
-            lambda: _figures(site, name),
-            lambda: _figures(site, name, history=True),
-            lambda: _figures(site, name, fresh=True),
+            lambda: _figures(site, name, letters=letters),
+            lambda: _figures(site, name, letters=letters, history=True),
+            lambda: _figures(site, name, letters=letters, fresh=True),
         )
 
     return await sse(request, work)
@@ -69,7 +70,7 @@ async def live(request: Request, query_id: str) -> Response:
 async def state(request: Request, query_id: str) -> Response:
     """Return the last committed batch, the offsets with lag and stream time, the watermarks, the size of each shard,
     and the batch that was started and not committed."""
-    site = _reading(request)
+    site = await _reading(request, query_id)
 
     def work() -> Response:
         broker = site.database.broker
@@ -81,7 +82,7 @@ async def state(request: Request, query_id: str) -> Response:
 @router.get("/queries/{query_id}/explain", summary="How the steps of a query run, and why", responses=NOT_THERE)
 async def explain(request: Request, query_id: str) -> Response:
     """Return the stored description of each step: kind, types, expressions, upstreams, and why it runs as Python."""
-    site = _reading(request)
+    site = await _reading(request, query_id)
 
     def work() -> Response:
         name = _known(site, query_id)
@@ -94,8 +95,8 @@ async def explain(request: Request, query_id: str) -> Response:
     return await site.work.answer(work)
 
 
-def _reading(request: Request) -> Site:
-    caller_of(request.scope).require(READ)
+async def _reading(request: Request, query_id: str) -> Site:
+    await require_query(request, query_id)
     return site_of(request)
 
 
@@ -104,9 +105,20 @@ def _known(site: Site, query_id: str) -> str:
     return query_named(site.figures.names(), query_id)
 
 
-def _figures(site: Site, query_id: str, *, history: bool = False, fresh: bool = False) -> dict[str, Any]:
+async def _may_see_records(request: Request, query_id: str) -> bool:
+    """Whether the caller may see the dead letters of a query, which are records of the topics that it reads."""
+    try:
+        await require_query(request, query_id, with_inputs=True)
+    except NotAllowed:
+        return False
+    return True
+
+
+def _figures(site: Site, query_id: str, *, letters: bool, history: bool = False, fresh: bool = False) -> dict[str, Any]:
     name = _known(site, query_id)
     found = site.figures.snapshot(name, history=history, fresh=fresh)
+    if not letters:
+        found = {field: value for field, value in found.items() if field != "recent_dead_letters"}
     row = site.figures.row(name)
     shown = {field: row[field] for field in ("state", "error", "kind", "health", "shadow_of", "statement")}
     return {**found, **shown, "actions": list(_actions(site.database, name))}

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter, Query, Request, Response
 
 from potok.server.access.guard import answer_of, caller_of
+from potok.server.access.rights import may_see_query
 from potok.server.access.tokens import READ
 from potok.server.answers import AnswerSize
 from potok.server.api.changes import EVENT_ID, EVENTS, FROM, sse
 from potok.server.api.snapshot_feed import SnapshotFeed
 from potok.server.api.tables import answer
-from potok.server.context import Site, site_of
+from potok.server.context import Site, require_query, site_of
 from potok.server.errors import BadRequest, TooManyRows
 from potok.server.instants import instant_ms
 from potok.server.ksql.json_rows import dump
@@ -40,16 +41,19 @@ class Change(NamedTuple):
 @router.get("/queries/{query_id}/tables", summary="The tables of a query", responses=NOT_THERE)
 async def tables(request: Request, query_id: str) -> Response:
     """Return name, key type, windows, retained versions and number of keys of each table."""
-    site = _reading(request)
+    await require_query(request, query_id)
+    site = site_of(request)
     return await site.work.answer(lambda: answer({"tables": _described(site, query_id)}))
 
 
 @router.get("/query-tables", summary="The tables of all queries of the log")
 async def all_tables(request: Request) -> Response:
-    site = _reading(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
 
     def work() -> Response:
         queries = [name for name in known_queries(site.database.broker) if not is_transient(name)]
+        queries = [name for name in queries if may_see_query(caller, site.database, name)]
         return answer({"tables": [table for query in queries for table in _described(site, query)]})
 
     return await site.work.answer(work)
@@ -72,7 +76,7 @@ async def rows(
     limit: int = Query(100, ge=1, description="Maximum number of rows."),
 ) -> Response:
     """Return rows in key order, as of one committed batch; `more` if there may be others."""
-    site = _reading(request)
+    site = await _reading(request, query_id)
     if limit > site.limits.rows:
         raise BadRequest(f"limit exceeds the maximum of {site.limits.rows:,}", hint="request the rest with from")
     wanted = Search(key, prefix, low, high, find, *map(instant_ms, (at, window_from, window_to, as_of)))
@@ -91,7 +95,7 @@ async def rows(
 @router.get("/queries/{query_id}/tables/{table}/history", summary="The versions of a row", responses=BAD | NOT_THERE)
 async def history(request: Request, query_id: str, table: str, key: str) -> Response:
     """Return the retained versions of a row, the oldest first; a value of null is a delete."""
-    site = _reading(request)
+    site = await _reading(request, query_id)
 
     def work() -> Response:
         opened = Tables(site.database.broker, _name(site, query_id))
@@ -111,7 +115,7 @@ async def changes(
     request: Request, query_id: str, table: str, last_event_id: str | None = EVENT_ID, start: str = FROM
 ) -> Response:
     """Send each row that a commit has changed; `value` is null and `deleted` true if it was deleted."""
-    site = _reading(request)
+    site = await _reading(request, query_id)
     return await sse(request, lambda: RowFeed(site, _name(site, query_id), table, last_event_id, start))
 
 
@@ -165,8 +169,9 @@ def _described(site: Site, query_id: str) -> list[Mapping[str, Any]]:
     ]
 
 
-def _reading(request: Request) -> Site:
-    caller_of(request.scope).require(READ)
+async def _reading(request: Request, query_id: str) -> Site:
+    """Rows may hold records of the topics that the query reads, in the tables of joins and windows."""
+    await require_query(request, query_id, with_inputs=True)
     return site_of(request)
 
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from potok.log.broker import TopicDescription
 from potok.log.plain_topics import description, summary
 from potok.server.access.guard import answer_of, caller_of
+from potok.server.access.rights import topic_names
 from potok.server.access.tokens import READ
 from potok.server.answers import AnswerSize
 from potok.server.api.feeds import format_positions, parse_positions
@@ -34,11 +35,13 @@ async def topics(
     sizes: bool = Query(False, description="With partitions, records, bytes and retention."),
     internal: bool = Query(False, description="Include topics whose names begin with _."),
 ) -> Response:
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
 
     def work() -> Response:
         names = sorted(name for name in site.database.broker.topics() if internal or not name.startswith("_"))
+        if not caller.may(READ):
+            names = [name for name in names if caller.may(READ, *topic_names(site.database, name))]
         found: dict[str, Any] = {"topics": names}
         if sizes:
             roles = topic_roles(site.database)
@@ -55,8 +58,7 @@ async def topics(
 async def topic(request: Request, name: str) -> Response:
     """Return the offsets and the size of each partition, the configuration, the stream or table over the topic, and the
     queries and consumer groups that read it with their lag."""
-    caller_of(request.scope).require(READ)
-    site = site_of(request)
+    site = await _reading(request, name)
 
     def work() -> Response:
         broker = site.database.broker
@@ -91,8 +93,7 @@ async def records(
 ) -> Response:
     """Return records, the oldest first, with decoded keys and values; without a position, the latest ones. `next` and
     `previous` are the positions to continue from with `after` and `before`. A time is found by the index of the log."""
-    caller_of(request.scope).require(READ)
-    site, time_ms = site_of(request), instant_ms(at)
+    site, time_ms = await _reading(request, name), instant_ms(at)
     if whole and limit > _MOST_WHOLE:
         raise BadRequest(f"limit={limit} is too much for complete records", hint=f"set limit to {_MOST_WHOLE} or less")
 
@@ -114,6 +115,14 @@ async def records(
         return _answer(request, site, browser.backwards(_given(before, parts, browser), limit))
 
     return await site.work.answer(work)
+
+
+async def _reading(request: Request, name: str) -> Site:
+    caller, site = caller_of(request.scope), site_of(request)
+    if not caller.may(READ):
+        caller.require_some(READ)
+        caller.require(READ, *await site.work.answer(lambda: topic_names(site.database, name)))
+    return site
 
 
 def _answer(request: Request, site: Site, page: Page) -> Response:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from potok.errors import PotokError
+from potok.server.access.audit import TARGET
 from potok.server.access.guard import body_of, caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.tokens import WRITE
@@ -31,23 +32,25 @@ async def inserts_stream(request: Request) -> ASGIApp:
     site = site_of(request)
     lines = _lines(request, site.limits.body_bytes, body_of(request.scope))
     try:
-        caller_of(request.scope).require(WRITE)
+        caller_of(request.scope).require_some(WRITE)
         first: list[bytes] = await anext(lines, [])
         if not first:
             raise BadRequest("the body is empty", hint='start with a line {"target": "a_stream"}')
-        source = _target(site, first[0])
+        source = _target(request, site, first[0])
     except PotokError as error:
         return ksql_response(error)
     return _Inserts(site, source, first[1:], lines, as_array=JSON in request.headers.get("accept", ""))
 
 
-def _target(site: Site, line: bytes) -> Source:
+def _target(request: Request, site: Site, line: bytes) -> Source:
     name = json_object(line).get("target")
     if not isinstance(name, str):
         raise BadRequest('"target" is missing', hint='start with a line {"target": "a_stream"}')
     catalog = site.database.catalog
     plain = name.strip("`")
     folded = plain if name != plain or plain in catalog.sources else plain.upper()
+    caller_of(request.scope).require(WRITE, folded)
+    request.scope[TARGET] = folded
     return writable(site.database, folded, None)
 
 

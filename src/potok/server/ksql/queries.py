@@ -16,8 +16,9 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from potok.errors import PotokError
 from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.held_bytes import Holding
+from potok.server.access.rights import allow
 from potok.server.access.tokens import READ
-from potok.server.access.work import allow, properties_of
+from potok.server.access.work import properties_of
 from potok.server.answers import AnswerSize
 from potok.server.context import Site, json_body, json_object, object_of, site_of, text_of
 from potok.server.errors import BadRequest, Busy, TooSlow
@@ -90,7 +91,7 @@ async def open_query(
     properties = properties_of(body.get("properties", body.get("streamsProperties")))
     variables = object_of(body, "sessionVariables")
     parsed = await site.work.query(text, variables)
-    allow([parsed], caller_of(request.scope))
+    allow([parsed], caller_of(request.scope), site.database)
     statement = parsed.statement
     session = site.work.session(variables)
     if isinstance(statement, ast.Query) and statement.query.emit is None:
@@ -127,7 +128,7 @@ async def _pieces(opened: OpenPush[bytes], form: RowFormat) -> AsyncIterator[byt
 async def close_query(request: Request) -> Response:
     try:
         body = await json_body(request)
-        caller_of(request.scope).require(READ)
+        caller_of(request.scope).require_some(READ)
         query_id = body.get("queryId")
         if not isinstance(query_id, str) or not site_of(request).pushes.close(query_id):
             hint = 'send {"queryId": "..."} with the id from the header of the response'

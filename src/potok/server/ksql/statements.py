@@ -9,13 +9,15 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from potok.clock import now_ms
 from potok.errors import PotokError
 from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.held_bytes import Holding
+from potok.server.access.rights import allow, query_name, visible_entity
 from potok.server.access.tokens import READ
-from potok.server.access.work import allow, properties_of
+from potok.server.access.work import properties_of
 from potok.server.answers import AnswerSize
 from potok.server.context import Site, json_body, object_of, site_of, text_of
 from potok.server.errors import NotThere
@@ -23,6 +25,7 @@ from potok.server.ksql.entities import entity_of
 from potok.server.ksql.json_rows import dump
 from potok.server.positions.headers import position_of_all, with_position
 from potok.server.problems import QUERY_ENDPOINT, ksql_response
+from potok.server.run_statement import run_for
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast
 from potok.statements.results import Push
@@ -48,11 +51,11 @@ async def ksql(request: Request) -> Response:
         variables = object_of(body, "sessionVariables")
         properties = properties_of(body.get("streamsProperties", body.get("properties")))
         script = await site.work.script(text, variables)
-        allow(script, caller_of(request.scope))
+        allow(script, caller_of(request.scope), site.database, properties)
         _check_endpoint(script)
         written, holding = list[str](), answer_of(request.scope)
         response = await site.work.carry_out(
-            script, lambda: dump(_carry_out(site, script, properties, variables, written, holding))
+            script, lambda: dump(_carry_out(site, script, properties, variables, written, holding, request.scope))
         )
     except Failed as failed:
         return ksql_response(failed.error, statement=failed.statement, entities=failed.entities)
@@ -81,18 +84,20 @@ def _carry_out(
     variables: Mapping[str, Any],
     written: list[str],
     holding: Holding,
+    scope: Scope,
 ) -> list[orjson.Fragment]:
     """Execute the statements; add the positions of inserted rows to `written`."""
     session, entities = site.work.session(variables), list[orjson.Fragment]()
     size = AnswerSize(site.limits.answer_bytes, holding)
     for parsed in script:
         try:
-            result = site.work.run(session, parsed, properties)
+            result = run_for(scope, site, session, parsed, properties)
             assert not isinstance(result, Push)
             written.append(getattr(result, "position", ""))
             entity = entity_of(parsed, result, site.database, session)
             if entity is not None:
-                entities.append(orjson.Fragment(size.add(dump(entity))))
+                shown = visible_entity(entity, parsed.statement, caller_of(scope), site.database)
+                entities.append(orjson.Fragment(size.add(dump(shown))))
         except PotokError as error:
             raise Failed(error, parsed.text, entities) from error
     return entities
@@ -134,9 +139,11 @@ async def _is_well(site: Site) -> bool:
 
 
 async def statuses(request: Request) -> Response:
-    site = site_of(request)
-    caller_of(request.scope).require(READ)
+    caller, site = caller_of(request.scope), site_of(request)
+    caller.require_some(READ)
     found = await site.work.answer(site.statuses.all)
+    if not caller.may(READ):
+        found = {name: one for name, one in found.items() if caller.may(READ, _named_in(site, name))}
     return Response(
         dump({"commandStatuses": {name: response["status"] for name, response in found.items()}}),
         media_type="application/json",
@@ -146,13 +153,19 @@ async def statuses(request: Request) -> Response:
 async def status(request: Request) -> Response:
     site, command_id = site_of(request), request.path_params["command_id"]
     try:
-        caller_of(request.scope).require(READ)
+        caller_of(request.scope).require(READ, _named_in(site, command_id))
         found = await site.work.answer(lambda: site.statuses.find(command_id))
         if found is None:
             raise NotThere(f'there is no command "{command_id}"', hint="GET /status lists them")
     except PotokError as error:
         return ksql_response(error)
     return Response(dump(found), media_type="application/json")
+
+
+def _named_in(site: Site, command_id: str) -> str:
+    """Return the name in an id such as `stream/ORDERS/create`, for a query that of its stream or table."""
+    name = "/".join(command_id.split("/")[1:-1]).strip("`")
+    return query_name(site.database, name)
 
 
 async def cluster_status(request: Request) -> Response:

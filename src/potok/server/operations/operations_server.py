@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from potok.monitoring.monitor import Monitor
 from potok.server.access.guard import is_loopback, names_this_machine
 from potok.server.app_server import AppServer
-from potok.server.errors import ForeignPage
+from potok.server.errors import ForeignHost
 from potok.server.operations.routes import Operations
 from potok.server.problems import refusal_of
 
@@ -49,7 +49,7 @@ class OwnHost:
         if scope["type"] == "http":
             host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
             if not names_this_machine(host):
-                await refusal_of(ForeignPage(f'the address "{host}"'), scope)(scope, receive, send)
+                await refusal_of(ForeignHost(host), scope)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 

@@ -36,9 +36,10 @@ class QuickRows:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] == "GET" and scope["path"].startswith(TABLES):
             name, _, key = scope["path"][len(TABLES) :].partition("/")
-            if key and key != CHANGES and _is_plain(scope) and caller_of(scope).may(READ):
-                source = self._reads.local_table(name)
-                if source is not None:
+            if key and key != CHANGES and _is_plain(scope):
+                caller = caller_of(scope)
+                source = self._reads.local_table(name) if caller.may_some(READ) else None
+                if source is not None and caller.may(READ, source.name):
                     self._release_later()
                     try:
                         row = self._reads.local_row(source, key)

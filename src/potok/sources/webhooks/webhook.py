@@ -60,6 +60,10 @@ class Webhook(ListenerSpec):
     )
     remember_ids: Duration = option("How long ids are remembered.", default="1 hour")
     max_ids: int = option("Maximum number of remembered ids.", default=1_000_000)
+    tls_cert: str | None = option(
+        "A PEM file with the certificate of the listener and its chain, read again when it is renewed.", default=None
+    )
+    tls_key: str | None = option("A PEM file with the private key of `tls_cert`.", default=None)
     max_body: int = option("Maximum size of a body in bytes, after decompression.", default=1 << 20)
     max_connections: int = option("Maximum number of concurrent connections.", default=1_000)
     timeout: Duration = option("How long a request waits for the log before the response is 503.", default="30 s")
@@ -68,6 +72,8 @@ class Webhook(ListenerSpec):
         ListenerSpec.check(self)
         Address.of(self.listen)
         self.verifier()
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise TopologyError("tls_cert and tls_key belong together", hint="write both, or neither")
         if self.body not in BODIES:
             raise TopologyError(f'there is no body "{self.body}"', hint=f"use one of {', '.join(BODIES)}")
         if not self.path.startswith("/"):
@@ -108,8 +114,13 @@ class WebhookListener(Listener):
     def __init__(self, spec: Webhook, context: ListenerContext) -> None:
         import uvicorn
 
-        from potok.server.http.either_protocol import EitherProtocol
+        from potok.server.http.either_protocol import protocol_over
+        from potok.server.tls import CertificateReloader, Tls
         from potok.sources.webhooks.receive import Expected, Receive
+
+        tls = Tls.of(spec.tls_cert, spec.tls_key)
+        secure = None if tls is None else tls.context()
+        self._reloader = None if tls is None or secure is None else CertificateReloader(tls, secure)
 
         address = Address.of(spec.listen)
         self._socket = _bound(spec.name, address)
@@ -127,7 +138,7 @@ class WebhookListener(Listener):
         )
         config = uvicorn.Config(
             Receive(expected, context, known),
-            http=EitherProtocol,
+            http=protocol_over(secure),
             limit_concurrency=spec.max_connections,
             ws="none",
             lifespan="off",
@@ -142,9 +153,13 @@ class WebhookListener(Listener):
 
     def start(self) -> None:
         self._thread.start()
+        if self._reloader is not None:
+            self._reloader.start()
 
     def stop(self) -> None:
         """End after the requests that are under way, for a few seconds."""
+        if self._reloader is not None:
+            self._reloader.close()
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join()

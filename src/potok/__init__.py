@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from potok.patterns.aggregates.declare import RejectedError, aggregate, applies, command
     from potok.patterns.sagas.declare import choreography, emit, retry, saga, step, together
     from potok.patterns.sagas.saga import Saga, on, on_timer
+    from potok.records.formats.registered.declare import avro, json_schema, protobuf
     from potok.records.position import Position
     from potok.records.record import Record
     from potok.runtime.operations.backup import backup, restore
@@ -102,6 +103,9 @@ _HOMES = {
     "saga": "potok.patterns.sagas.declare",
     "step": "potok.patterns.sagas.declare",
     "together": "potok.patterns.sagas.declare",
+    "avro": "potok.records.formats.registered.declare",
+    "json_schema": "potok.records.formats.registered.declare",
+    "protobuf": "potok.records.formats.registered.declare",
     "Position": "potok.records.position",
     "PositionNotReachedError": "potok.snapshots.position_wait",
     "Saga": "potok.patterns.sagas.saga",
@@ -164,6 +168,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "applies",
+    "avro",
     "backup",
     "choreography",
     "command",
@@ -174,6 +179,7 @@ __all__ = [
     "functions",
     "hopping",
     "hours",
+    "json_schema",
     "list_store",
     "map_store",
     "milliseconds",
@@ -184,6 +190,7 @@ __all__ = [
     "open_broker",
     "open_tables",
     "personal",
+    "protobuf",
     "reshard",
     "restore",
     "retry",

@@ -14,7 +14,9 @@ from urllib.parse import quote, quote_plus, unquote
 
 MASK = "***"
 
-_SECRET_NAMES = re.compile(r"passw|passphrase|secret|jaas|key|token|credential|authorization|cookie", re.IGNORECASE)
+_SECRET_NAMES = re.compile(
+    r"passw|passphrase|secret|jaas|key|token|credential|authorization|cookie|user\.info", re.IGNORECASE
+)
 
 _LEFT_OUT = re.compile(r"passw|passphrase|secret|token|credential|scram_\w+_key", re.IGNORECASE)
 """Options that are removed from a URL before it is stored for other processes; the path of a key file is kept."""

@@ -20,7 +20,8 @@ from potok.redact import MASK, is_secret, redact_url
 
 FILE_NAME = "potok.toml"
 PREFIX = "POTOK_"
-_KAFKA_PREFIX = "POTOK_KAFKA_"
+_TABLES = {"kafka": "POTOK_KAFKA_", "schema_registry": "POTOK_SCHEMA_REGISTRY_"}
+"""Settings that are tables of options, which the environment sets one by one."""
 _KUBERNETES = re.compile(
     r"POTOK_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"
 )
@@ -121,6 +122,10 @@ class Settings:
     """Options of Kafka's client: the `[kafka]` table of `potok.toml`, and `POTOK_KAFKA_SECURITY_PROTOCOL` for
     `security.protocol`."""
 
+    schema_registry: Mapping[str, str] = field(default_factory=dict)
+    """The schema registry and its client: the `[schema_registry]` table of `potok.toml`, with `url` and the options of
+    Confluent's clients, and `POTOK_SCHEMA_REGISTRY_URL` for `url`."""
+
     def __repr__(self) -> str:
         return f"Settings({', '.join(f'{name}={text!r}' for name, text in self.printable().items())})"
 
@@ -130,7 +135,7 @@ class Settings:
         for known in fields(self):
             value = getattr(self, known.name)
             if isinstance(value, Mapping):
-                found |= {f"{known.name}.{name}": MASK if is_secret(name) else text for name, text in value.items()}
+                found |= {f"{known.name}.{name}": _shown(name, text) for name, text in value.items()}
             else:
                 found[known.name] = redact_url(value) if known.name in _URLS else str(value)
         return found
@@ -173,8 +178,8 @@ class Settings:
             (given, "the arguments", ""),
         ):
             checked = _checked(found, where, prefix)
-            # Each option of the Kafka client has its own precedence.
-            values |= checked | {"kafka": {**values.get("kafka", {}), **checked.get("kafka", {})}}
+            # Each option of these clients has its own precedence.
+            values |= checked | {name: {**values.get(name, {}), **checked.get(name, {})} for name in _TABLES}
             if "spark" in checked:
                 origins = {name: origin for name, origin in origins.items() if not name.startswith("spark.")}
             for name, value in checked.items():
@@ -245,6 +250,13 @@ def public_name(name: str, text: str) -> tuple[str, str]:
     return name.removesuffix("_ms"), show_ms(int(text)) if int(text) else "0"
 
 
+def _shown(name: str, text: str) -> str:
+    """Return an option of a table without its secrets."""
+    if is_secret(name):
+        return MASK
+    return ",".join(redact_url(url) for url in text.split(",")) if name == "url" else text
+
+
 def _anchored(values: dict[str, object], directory: Path) -> dict[str, object]:
     """The values of a file with relative paths read from the directory of that file."""
     anchored = dict(values)
@@ -274,7 +286,7 @@ def _from_file(path: Path) -> dict[str, object]:
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
     found: dict[str, object] = {}
-    kafka: dict[str, object] = {}
+    tables: dict[str, dict[str, object]] = {}
     unknown = []
     for name, text in environ.items():
         setting = name.removeprefix(PREFIX).lower()
@@ -282,8 +294,8 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
             continue
         if _KUBERNETES.fullmatch(name):
             unknown.append(name)
-        elif name.startswith(_KAFKA_PREFIX):
-            kafka[name.removeprefix(_KAFKA_PREFIX).lower().replace("_", ".")] = text
+        elif (table := next((table for table, prefix in _TABLES.items() if name.startswith(prefix)), None)) is not None:
+            tables.setdefault(table, {})[name.removeprefix(_TABLES[table]).lower().replace("_", ".")] = text
         elif _DURATIONS.get(setting, setting) in _TYPES:
             found[setting] = text
         else:
@@ -291,7 +303,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, object]:
             unknown.append(f"{name} (did you mean {PREFIX}{near[0].upper()}?)" if near else name)
     if unknown:
         _warn_once(f"environment variables that are not settings are ignored: {', '.join(sorted(unknown))}")
-    return {**found, "kafka": kafka} if kafka else found
+    return {**found, **tables}
 
 
 def _checked(values: Mapping[str, object], where: str, prefix: str = "") -> dict[str, Any]:

@@ -20,7 +20,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "cronsim": ("faust/services/service",),
     "lmdb": ("state/", "log/embedded/"),
     "confluent_kafka": ("log/kafka/",),
-    "urllib3": ("sinks/", "sources/polling/fetch"),
+    "urllib3": ("sinks/", "sources/polling/fetch", "records/schema_registry/client"),
     "aio_pika": ("sources/messages/rabbitmq", "sinks/"),
     "aiormq": ("sources/messages/rabbitmq", "sinks/"),
     "paho": ("sources/messages/mqtt", "sinks/"),

@@ -106,7 +106,8 @@ class StreamsBuilder(Spelling):
             key: The type of the key; text by default.
             value: The type of the value: a dataclass, a TypedDict, a `potok.Record`,
                 `"amount double, user_id string"`, or a plain type such as `int`. Without a type, values are JSON of any
-                shape, and steps on them run as Python.
+                shape, and steps on them run as Python. `avro("orders-value")`, `protobuf(...)` and `json_schema(...)`
+                are types in a schema registry.
             key_format: The format of the keys; by default it follows from the type.
             value_format: The format of the values: `json`, `delimited`, `text`, `raw`, or Kafka's numbers: `int32`,
                 `int64`, `float32`, `float64`.
@@ -123,8 +124,8 @@ class StreamsBuilder(Spelling):
             self._graph.step_name(name, topic),
             at,
             topic,
-            serde_of(key, key_format, at),
-            serde_of(value, value_format, at),
+            serde_of(key, key_format, at, topic, "key"),
+            serde_of(value, value_format, at, topic),
             timestamps_of(timestamp, timestamp_format, max_jump, at),
         )
         self._graph.add(node)
@@ -285,8 +286,8 @@ class StreamsBuilder(Spelling):
             name or topic,
             at,
             topic,
-            serde_of(key, key_format, at),
-            serde_of(value, value_format, at),
+            serde_of(key, key_format, at, topic, "key"),
+            serde_of(value, value_format, at, topic),
             timestamps_of(timestamp, timestamp_format, max_jump, at),
             lifetime_of(ttl, ttl_clock, history, at),
         )

@@ -11,6 +11,7 @@ from potok.dsl.graph_builder import GraphBuilder, calling_location
 from potok.dsl.inputs.serdes import field_function
 from potok.errors import Location, TopologyError
 from potok.expressions.function import Function
+from potok.records.formats.registered.declare import RegisteredType
 from potok.records.schemas.schema import Schema
 from potok.topology.nodes import Node
 
@@ -27,7 +28,7 @@ A = TypeVar("A")
 K2 = TypeVar("K2")
 V2 = TypeVar("V2")
 
-Declared = str | Schema | UnionType
+Declared = str | Schema | UnionType | RegisteredType
 """A declared type that a type checker cannot follow: DDL text, a `Schema`, or a union such as `int | None`."""
 
 Selector = str | Callable[..., Any]

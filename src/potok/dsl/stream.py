@@ -10,7 +10,7 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.grouping.grouped_stream import GroupedStream
 from potok.dsl.handle import K2, Declared, K, Selector, V, selector
 from potok.dsl.inputs.events import event_writing
-from potok.dsl.inputs.serdes import check_format, schema_of
+from potok.dsl.inputs.serdes import schema_of, sink_format
 from potok.dsl.joins.stream_joins import Joining
 from potok.dsl.processing import Processing
 from potok.dsl.sinks.delivering import guarantee_of
@@ -26,6 +26,7 @@ from potok.duration import Duration
 from potok.errors import TopologyError
 from potok.events.write import EnvelopeName
 from potok.expressions.function import Function
+from potok.records.formats.registered.declare import RegisteredType
 from potok.sinks.guarantee import Guarantee, GuaranteeName
 from potok.topology.nodes import Arm, Branch, Merge, Node, Repartition, SelectKey, Sink, ToTable
 
@@ -35,6 +36,8 @@ CleanupPolicy = Literal["delete", "compact", "compact,delete"]
 class SinkOptions(TypedDict, total=False):
     """The options of `Stream.to`."""
 
+    key: RegisteredType | None
+    value: RegisteredType | None
     key_format: str | None
     value_format: str | None
     partitions: int | None
@@ -137,6 +140,8 @@ class Stream(
         self,
         topic: str,
         *,
+        key: RegisteredType | None = None,
+        value: RegisteredType | None = None,
         key_format: str | None = None,
         value_format: str | None = None,
         partitions: int | None = None,
@@ -150,6 +155,8 @@ class Stream(
 
         Args:
             topic: Created if it does not exist.
+            key: Write keys with a schema registry: `avro("orders-key")`, `protobuf(...)` or `json_schema(...)`.
+            value: Write values with a schema registry, likewise.
             key_format: The format of the keys; by default it follows from their type. `windowed` and `session` write
                 the keys of windowed tables as Kafka Streams does.
             value_format: The format of the values: `json` by default, or `delimited`, `text`, `int64`, `float64`,
@@ -167,11 +174,9 @@ class Stream(
         """
         at = calling_location()
         promised = guarantee_of(guarantee, at)
-        check_format(key_format, at)
-        check_format(value_format, at)
+        formats = sink_format(key, key_format, topic, "key", at), sink_format(value, value_format, topic, "value", at)
         step = self._graph.step_name(None, f"{self._node.name}.to.{topic}")
         kept = topic_retention(topic, retention, cleanup_policy, at)
-        formats = key_format or "", value_format or ""
         events = event_writing(self._graph, self._node, topic, envelope, event, value_format, at)
         self._graph.add(
             Sink(step, at, self._node, topic, *formats, partitions, guarantee=promised, events=events, **kept)

@@ -13,6 +13,7 @@ from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.errors import Refused, SourceLocation, closest
 from potok.sql.properties import KEY_FORMAT, VALUE_FORMAT, WRAP_SINGLE_VALUES, Properties
+from potok.sql.registered_formats import REGISTERED, check_registered, registered_options
 from potok.sql.types import BIGINT, BOOLEAN, BYTES, DOUBLE, INT, TIMESTAMP, VARCHAR, quoted, type_name
 from potok.sql.with_clause import Options
 
@@ -27,12 +28,11 @@ FORMATS = {
     "CLOUDEVENTS": "cloudevents",
     "DEBEZIUM": "debezium",
 }
-SQL_NAMES = {format_: name for name, format_ in FORMATS.items()} | {
+SQL_NAMES = {format_: name for name, format_ in (*FORMATS.items(), *REGISTERED.items())} | {
     "debezium_key": "DEBEZIUM",
     "debezium_envelope": "DEBEZIUM",
 }
 
-_WITH_REGISTRY = {"JSON_SR": "JSON"}
 _WRAPPING = {
     "JSON": (True, False),
     "DELIMITED": (False,),
@@ -49,7 +49,7 @@ _OWN_OPTIONS = {
 }
 """Properties after KEY_ or VALUE_ in a WITH clause: the format option that each sets, and the formats that have it."""
 
-_TEXT_KEYS = ("JSON", "PROTOBUF", "PROTOBUF_NOSR", "CLOUDEVENTS")
+_TEXT_KEYS = ("JSON", "JSON_SR", "PROTOBUF", "PROTOBUF_NOSR", "CLOUDEVENTS")
 """Formats whose maps have keys of VARCHAR alone."""
 
 _DATA = "data"
@@ -73,9 +73,14 @@ def declared_formats(
     options: Options, properties: Properties, keys: Sequence[SourceColumn], values: Sequence[SourceColumn]
 ) -> Sides:
     """Return the formats of a source that is declared with columns."""
-    value = _named(options, "VALUE", properties.text(VALUE_FORMAT))
-    key = _named(options, "KEY", properties.text(KEY_FORMAT))
-    return _checked(options, properties, key, value, {}, {}, keys, values)
+    key, value = format_names(options, properties)
+    return _checked(options, properties, key, value, {}, {}, keys, values, options.text("KAFKA_TOPIC"))
+
+
+def format_names(options: Options, properties: Properties) -> tuple[str, str]:
+    """Return the SQL names of the formats of keys and values of a source that is declared."""
+    value = _named(options, "VALUE", properties.text(VALUE_FORMAT), properties)
+    return _named(options, "KEY", properties.text(KEY_FORMAT), properties), value
 
 
 def result_formats(
@@ -86,12 +91,15 @@ def result_formats(
     values: Sequence[SourceColumn],
     *,
     drops_key: bool,
+    topic: str,
 ) -> Sides:
     """Return the formats of a query's result: those of its first source, unless WITH names others.
 
     Args:
         drops_key: The query says PARTITION BY NULL.
     """
+    if any(format_.partition(";")[0] in REGISTERED.values() for format_ in (first.key_format, first.value_format)):
+        properties = properties.with_registry()
     first_key, key_inherited = _parts(first.key_format)
     first_value, value_inherited = _parts(first.value_format)
     if first_value == "DEBEZIUM":
@@ -102,13 +110,13 @@ def result_formats(
     if options.has("VALUE_FORMAT") or options.has("FORMAT"):
         # How an app writes field names is part of its own format, not of one that a statement names.
         value_inherited.pop("names", None)
-    key = _named(options, "KEY", "NONE" if drops_key else first_key)
+    key = _named(options, "KEY", "NONE" if drops_key else first_key, properties)
     if drops_key and key != "NONE":
         hint = "leave KEY_FORMAT out: PARTITION BY NULL removes the key"
         raise Refused("KEY_FORMAT is for records with a key", hint=hint, location=format_at(options, "KEY"))
     if keys and key == "NONE" and not (options.has("KEY_FORMAT") or options.has("FORMAT")):
         key = properties.text(KEY_FORMAT)
-    value = _named(options, "VALUE", first_value)
+    value = _named(options, "VALUE", first_value, properties)
     if value == "CLOUDEVENTS" and all(column.name.lower() != "type" for column in values):
         hint = "select it: SELECT 'order.paid' AS type, ...; or write VALUE_FORMAT = 'JSON'"
         raise Refused("an event needs a TYPE", hint=hint, location=format_at(options, "VALUE"))
@@ -121,6 +129,7 @@ def result_formats(
         value_inherited if value == first_value else {},
         keys,
         values,
+        topic,
     )
 
 
@@ -131,10 +140,12 @@ def _parts(format_: str) -> tuple[str, dict[str, str]]:
     pairs = [pair.partition("=") for pair in options.split(";") if pair]
     if options.startswith("delimiter=;"):
         pairs = [("delimiter", "=", ";"), *(pair for pair in pairs if pair[0] not in ("delimiter", ""))]
+    if name in REGISTERED.values():
+        known.discard("names")
     return SQL_NAMES.get(name, "JSON"), {option: value for option, _, value in pairs if option in known}
 
 
-def _named(options: Options, side: str, default: str) -> str:
+def _named(options: Options, side: str, default: str, properties: Properties) -> str:
     """Return the SQL name of the format of `KEY` or `VALUE`; `default` if the clause names none."""
     if options.text("FORMAT") and options.text(f"{side}_FORMAT"):
         hint = "write FORMAT for both, or KEY_FORMAT and VALUE_FORMAT"
@@ -143,11 +154,12 @@ def _named(options: Options, side: str, default: str) -> str:
     given = next((key for key in (f"{side}_FORMAT", "FORMAT") if options.has(key)), "")
     chosen = (options.text(given) if given else default).upper()
     location = format_at(options, side)
-    if chosen in _WITH_REGISTRY:
-        hint = f"write {_WITH_REGISTRY[chosen]}: the columns of the statement are the schema"
-        raise Refused(f"{chosen} needs a schema registry, which is not supported yet", hint=hint, location=location)
-    if chosen not in FORMATS:
-        hint = closest(chosen, FORMATS) or f"the formats are {', '.join(FORMATS)}"
+    if chosen == "JSON_SR" and not properties.has_registry:
+        hint = "write JSON, or configure a registry: [schema_registry] url = ... in potok.toml"
+        raise Refused(f"{chosen} needs a schema registry, and none is configured", hint=hint, location=location)
+    if chosen not in FORMATS and chosen not in REGISTERED:
+        known = (*FORMATS, "JSON_SR")
+        hint = closest(chosen, known) or f"the formats are {', '.join(known)}"
         raise Refused(f"there is no format {chosen}", hint=hint, location=location)
     return chosen
 
@@ -166,10 +178,11 @@ def _checked(
     value_inherited: dict[str, str],
     keys: Sequence[SourceColumn],
     values: Sequence[SourceColumn],
+    topic: str,
 ) -> Sides:
     wraps = _wraps(options, properties, value, values)
-    key_format = _with_options(options, "KEY", key, key_inherited)
-    value_format = _with_options(options, "VALUE", value, value_inherited)
+    key_format = _with_options(options, "KEY", key, key_inherited, properties, topic)
+    value_format = _with_options(options, "VALUE", value, value_inherited, properties, topic)
     _check_no_map(keys, format_at(options, "KEY"))
     if keys:
         check_columns(key, keys, format_at(options, "KEY"), "KEY")
@@ -177,8 +190,11 @@ def _checked(
     return Sides(key_format, value_format if wraps else f"{value_format};wrap=false")
 
 
-def _with_options(options: Options, side: str, name: str, inherited: dict[str, str]) -> str:
+def _with_options(
+    options: Options, side: str, name: str, inherited: dict[str, str], properties: Properties, topic: str
+) -> str:
     given = dict(inherited)
+    check_registered(options, side, name, has_registry=properties.has_registry)
     for suffix, (option, formats) in _OWN_OPTIONS.items():
         written = f"{side}_{suffix}"
         if not options.has(written):
@@ -190,7 +206,9 @@ def _with_options(options: Options, side: str, name: str, inherited: dict[str, s
         given[option] = _nulls(options, written) if option == "nulls" else options.text(written)
     if name in _OWN_OPTIONS["PROTOBUF_NULLABLE_REPRESENTATION"][1]:
         given.setdefault("nulls", "default")
-    format_ = FORMATS[name]
+    format_ = FORMATS.get(name, "")
+    if properties.has_registry and name in REGISTERED:
+        format_, given = REGISTERED[name], {**given, **registered_options(options, side, name, topic)}
     for option, value in given.items():
         format_ = f"{format_};{option}={value}"
     if "delimiter" in given:

@@ -8,7 +8,7 @@ functions that read none, and those in `UNUSED`. All others are refused.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from potok.sql.errors import Refused, SourceLocation, closest
 
@@ -29,10 +29,12 @@ PULLS = "ksql.pull.queries.enable"
 TABLE_SCANS = "ksql.query.pull.table.scan.enabled"
 RANGE_SCANS = "ksql.query.pull.range.scan.enabled"
 STREAM_PULLS = "ksql.query.pull.stream.enabled"
+REGISTRY = "ksql.schema.registry.url"
+"""Set by the server alone: the registry that was configured when a statement was executed."""
 PULL_LIMITS = "ksql.query.pull.limit.clause.enabled"
 
 _FLAGS = ("true", "false")
-_FORMATS = ("JSON", "DELIMITED", "KAFKA", "NONE", "AVRO", "PROTOBUF", "PROTOBUF_NOSR")
+_FORMATS = ("JSON", "JSON_SR", "DELIMITED", "KAFKA", "NONE", "AVRO", "PROTOBUF", "PROTOBUF_NOSR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +162,24 @@ class Properties:
     def of(cls, given: Mapping[str, str]) -> Properties:
         found: dict[str, str] = {}
         for name, value in given.items():
+            if name == REGISTRY:
+                found[name] = value
+                continue
             try:
                 check_property(name, value)
             except Refused:
                 continue
             found[canonical(name)] = value
         return cls(found)
+
+    @property
+    def has_registry(self) -> bool:
+        """Whether AVRO and PROTOBUF are formats of a schema registry."""
+        return bool(self.given.get(REGISTRY))
+
+    def with_registry(self) -> Properties:
+        """Return the same for a statement whose source has a registry."""
+        return self if self.has_registry else replace(self, given={**self.given, REGISTRY: "the source's"})
 
     def text(self, name: str) -> str:
         return self.given.get(name, KNOWN[name].default)

@@ -30,6 +30,11 @@ KEYS = (
     "VALUE_DELIMITER",
     "KEY_PROTOBUF_NULLABLE_REPRESENTATION",
     "VALUE_PROTOBUF_NULLABLE_REPRESENTATION",
+    "KEY_SCHEMA_ID",
+    "VALUE_SCHEMA_ID",
+    "KEY_SCHEMA_FULL_NAME",
+    "VALUE_SCHEMA_FULL_NAME",
+    "VALUE_AVRO_SCHEMA_FULL_NAME",
     "WRAP_SINGLE_VALUE",
     "TIMESTAMP",
     "TIMESTAMP_FORMAT",
@@ -42,13 +47,6 @@ KEYS = (
     "CAPTURE",
 )
 
-_OF_A_REGISTRY = (
-    "KEY_SCHEMA_ID",
-    "VALUE_SCHEMA_ID",
-    "KEY_SCHEMA_FULL_NAME",
-    "VALUE_SCHEMA_FULL_NAME",
-    "VALUE_AVRO_SCHEMA_FULL_NAME",
-)
 _OTHERS = {
     "KEY": "declare the column with KEY or PRIMARY KEY",
     "SOURCED_BY_CONNECTOR": "leave it out: there are no connectors",
@@ -190,8 +188,5 @@ class Options:
 
 def _unknown(found: ast.Property, allowed: Sequence[str]) -> Refused:
     name = found.name
-    if name in _OF_A_REGISTRY:
-        hint = "leave it out: the columns of the statement are the schema"
-        return Refused(f"{name} needs a schema registry, which is not supported yet", hint=hint, location=found.at)
     hint = _OTHERS.get(name) or closest(name, allowed) or f"the properties are {', '.join(allowed)}"
     return Refused(f"WITH has no property {name}", hint=hint, location=found.at)

@@ -27,6 +27,7 @@ from potok.statements.catalog.existing import already
 from potok.statements.catalog.query_ids import query_id_for
 from potok.statements.catalog.refusals import check_change, check_sources
 from potok.statements.catalog.remote_queries import CATALOG_GROUP, alone, queries_are_running, remote_state, wait_remote
+from potok.statements.catalog.schema_inference import register_schemas, with_registry
 from potok.statements.connectors import ConnectorInfo, Connectors, NoConnectors
 from potok.statements.dead_letter_log import DeadLetterLog
 from potok.statements.errors import NotRunningHere, NotYetRemoved
@@ -135,12 +136,12 @@ class Database:
         statement = parsed.statement
         with self._changing:
             self._catch_up()
-            early = already(statement, self._state.catalog)
-            if early is not None:
+            if (early := already(statement, self._state.catalog)) is not None:
                 return early
             self._wait_for_names(statement)
             sequence = self._applied
             command, after = self._changed(parsed, properties, self._state, sequence)
+            register_schemas(parsed, after.catalog, self.settings)
             left = left_by(statement, self._state, after, self.broker)
             make_log_if_read(self.broker, statement)
             self._make_topics(statement, after)
@@ -160,8 +161,7 @@ class Database:
     ) -> CatalogState:
         """Return the catalog as a statement would leave it, without changing anything."""
         known = state or self._state
-        statement = parsed.statement
-        if already(statement, known.catalog) is not None:
+        if already(parsed.statement, known.catalog) is not None:
             return known
         return self._changed(parsed, properties, known, 1_000_000 + len(known.queries))[1]
 
@@ -251,8 +251,9 @@ class Database:
         self, parsed: ast.Parsed, properties: Mapping[str, str], before: CatalogState, sequence: int
     ) -> tuple[Command, CatalogState]:
         """Return a statement as a command, and the catalog after it. Raises if the statement is invalid."""
-        statement = parsed.statement
         try:
+            parsed, properties = with_registry(parsed, properties, self.settings)
+            statement = parsed.statement
             query_id = query_id_for(statement, sequence, before, self.broker)
             command = Command(sequence, parsed.text, query_id, dict(properties))
             after = before.after(parsed, command, self.broker)
@@ -276,8 +277,7 @@ class Database:
         """Return warnings about a new query: a cycle, or the reason why it does not run."""
         if query_id not in self._state.queries:
             return ()
-        cycle = self._state.cycle(query_id)
-        found = [cycle_message(query_id, cycle)] if cycle else []
+        found = [cycle_message(query_id, cycle)] if (cycle := self._state.cycle(query_id)) else []
         if self._runner is not None:
             state, error = self._runner.state_of(self._state.queries[query_id], {})
             found += [f"query {query_id} does not run: {error.splitlines()[0]}"] if state == "ERROR" else []

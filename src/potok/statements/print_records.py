@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from potok.events.rows import FORMAT, decode_rows
 from potok.records.formats.format import binary_column
+from potok.records.formats.registered.headers import with_id
 from potok.records.formats.registry import format_named
 from potok.sql.catalog import Source
 from potok.sql.planner.sources import key_serde
@@ -47,7 +48,7 @@ def shown_keys(batch: pa.RecordBatch, source: Source | None) -> list[str]:
     if source is None or not source.keys:
         return [guessed(key) for key in data]
     serde = key_serde(source)
-    decoded = format_named(serde.format).decode(binary_column(batch.column("key")), serde.schema)
+    decoded = format_named(serde.format).decode(binary_column(with_id(batch, serde.format, "key")), serde.schema)
     objects = decoded.column if isinstance(decoded.column, list) else python_values(decoded.column)
     shown = []
     for row, (raw, found) in enumerate(zip(data, objects, strict=True)):
@@ -69,7 +70,8 @@ def shown_values(batch: pa.RecordBatch, source: Source | None) -> list[str]:
             batch.column("value"), batch.column("headers"), source.value_schema, None, is_table=source.is_table
         )
     else:
-        decoded = format_named(source.value_format).decode(binary_column(batch.column("value")), source.value_schema)
+        values = binary_column(with_id(batch, source.value_format, "value"))
+        decoded = format_named(source.value_format).decode(values, source.value_schema)
     objects = decoded.column if isinstance(decoded.column, list) else python_values(decoded.column)
     return [
         guessed(raw) if row in decoded.errors or found is None else _plain(found)

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from potok.events.rows import FORMAT, decode_rows, rows_of_stream
 from potok.records.formats.format import Decoded, binary_column
+from potok.records.formats.registered.headers import with_id
 from potok.records.formats.registry import format_named
 from potok.sql.analysis.scope import WINDOW_BOUNDS, slot_of
 from potok.sql.catalog import Source
@@ -82,7 +83,8 @@ class RecordReader:
         if self._source.value_format == FORMAT:
             headers, is_table = batch.column("headers"), self._source.is_table
             return decode_rows(batch.column("value"), headers, self._value_schema, names, is_table=is_table)
-        return self._value_format.decode(binary_column(batch.column("value")), self._value_schema, names)
+        values = binary_column(with_id(batch, self._source.value_format, "value"))
+        return self._value_format.decode(values, self._value_schema, names)
 
     def _empty(self, keys: pa.Array, deletes: pa.Array) -> set[int]:
         """Return the records that are not rows."""
@@ -91,7 +93,8 @@ class RecordReader:
 
     def _read_key(self, batch: pa.RecordBatch, columns: dict[str, pa.Array], bad: dict[int, str]) -> None:
         source = self._source
-        decoded = self._key_format.decode(binary_column(batch.column("key")), self._key_schema)
+        found = binary_column(with_id(batch, self._source.key_format, "key"))
+        decoded = self._key_format.decode(found, self._key_schema)
         bad.update(decoded.errors)
         key: Any = decoded.column
         if source.window is not None:

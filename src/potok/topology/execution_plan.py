@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from potok.records.schema_registry.connection import Connection
 from potok.topology.alignment import AlignedTopics, aligned_topics, tables_looked_up
 from potok.topology.graph import Topology
 from potok.topology.inference.infer import Inferred, infer
@@ -28,6 +29,8 @@ class Plan:
     looked_up: frozenset[Node]
     personal_keys: str = ""
     """The location of the keys of personal data."""
+    schema_registry: Connection | None = None
+    """The schema registry of formats that name none."""
 
     @property
     def depth(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -11,7 +12,9 @@ from potok.errors import Location, PotokError, SchemaError, TopologyError
 from potok.events.event_type import refuse_personal
 from potok.expressions.function import Function
 from potok.records.formats.default import default_format
+from potok.records.formats.registered.declare import RegisteredType, for_topic
 from potok.records.formats.registry import format_named
+from potok.records.schema_registry.subjects import Side
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
 from potok.topology.nodes import Aggregation, Serde, Timestamps
@@ -48,10 +51,47 @@ def _state_schema(declared: object, initial: object, at: Location | None) -> Sch
         return None
 
 
-def serde_of(declared: object, format_name: str | None, at: Location | None) -> Serde:
+def serde_of(
+    declared: object, format_name: str | None, at: Location | None, topic: str = "", side: Side = "value"
+) -> Serde:
+    if isinstance(declared, RegisteredType):
+        _refuse_second(format_name, side, at)
+        with _located(at):
+            return Serde(*declared.read(topic, side))
     schema = schema_of(declared, at)
     check_format(format_name, at)
-    return Serde(format_name or default_format(schema.arrow if schema else None), schema)
+    with _located(at):
+        return Serde(for_topic(format_name or default_format(schema.arrow if schema else None), topic, side), schema)
+
+
+def sink_format(declared: object, format_name: str | None, topic: str, side: Side, at: Location | None) -> str:
+    """Return the format in which a sink writes keys or values; "" if it follows from their type."""
+    if declared is None:
+        check_format(format_name, at)
+        with _located(at):
+            return for_topic(format_name or "", topic, side)
+    if not isinstance(declared, RegisteredType):
+        hint = f'write {side}=avro("{topic}-{side}"), or {side}_format=; the type of what is written is known'
+        raise TopologyError(f"{side}= of a sink is a schema of a registry", hint=hint, at=at)
+    _refuse_second(format_name, side, at)
+    with _located(at):
+        return declared.write(topic, side)
+
+
+def _refuse_second(format_name: str | None, side: Side, at: Location | None) -> None:
+    if format_name is not None:
+        hint = f"leave out {side}_format="
+        raise TopologyError(f"{side}= already names the format of a registry", hint=hint, at=at)
+
+
+@contextmanager
+def _located(at: Location | None) -> Iterator[None]:
+    """Give errors the location of the call."""
+    try:
+        yield
+    except PotokError as error:
+        error.at = error.at or at
+        raise
 
 
 def timestamps_of(
@@ -82,11 +122,8 @@ def check_format(name: str | None, at: Location | None) -> None:
         hint = 'read events with builder.events(...), and write them with .to(..., envelope="cloudevents")'
         raise TopologyError("cloudevents is a format of SQL", hint=hint, at=at)
     if name:
-        try:
+        with _located(at):
             format_named(name)
-        except PotokError as error:
-            error.at = error.at or at
-            raise
 
 
 def field_function(name: str, at: Location | None) -> Function:

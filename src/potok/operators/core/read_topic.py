@@ -24,6 +24,7 @@ from potok.operators.core.operator import Operator, Task, all_but
 from potok.operators.core.read_changes import is_changes, read_changes, without_truncates
 from potok.operators.windows.expiry import NEVER
 from potok.records.declared_class import completes, retyped
+from potok.records.formats.registered.headers import with_id
 from potok.records.formats.registry import format_named
 from potok.records.rows import completed
 from potok.topology.inference.infer import Step
@@ -95,7 +96,7 @@ class SourceReader(Operator):
         if is_changes(self._node):
             batch = without_truncates(batch)
         count = batch.num_rows
-        key, key_errors = decode(batch.column("key"), self._node.key, None)
+        key, key_errors = decode(with_id(batch, self._node.key.format, "key"), self._node.key, None)
         if isinstance(self._node, StreamSource) and self._node.events is not None:
             return self._events(batch, input_partition, stream_time, (key, key_errors))
         headers = batch.column("headers")
@@ -104,7 +105,8 @@ class SourceReader(Operator):
         elif isinstance(self._node, TableSource) and is_changes(self._node):
             value, value_errors, headers = read_changes(batch, self._node, self._columns)
         else:
-            value, value_errors = decode(batch.column("value"), self._node.value, self._columns)
+            values = with_id(batch, self._node.value.format, "value")
+            value, value_errors = decode(values, self._node.value, self._columns)
         chunk = Chunk(
             key,
             value,

@@ -106,14 +106,15 @@ class _Codec:
 
 
 @lru_cache(maxsize=64)
-def _codec_of(arrow: pa.DataType) -> _Codec:
+def codec_of(arrow: pa.DataType) -> _Codec:
+    """Return what encodes and decodes values of a type."""
     schema = declared_schema(arrow)
     assert schema is not None
     return _Codec(schema)
 
 
 def _codec(schema: Schema) -> _Codec:
-    return _codec_of(schema.arrow)
+    return codec_of(schema.arrow)
 
 
 def _needed(schema: Schema | None) -> Schema:

@@ -28,6 +28,7 @@ _FORMATS = {
     "cloudevents": ("lenient.json_format", "LenientJsonFormat"),
     "sql_delimited": ("lenient.delimited_format", "LenientDelimitedFormat"),
     "avro": ("avro_format", "AvroFormat"),
+    "avro_sr": ("registered.avro", "RegisteredAvroFormat"),
     "protobuf": ("protobuf_format", "ProtobufFormat"),
     "protobuf_nosr": ("protobuf_format", "ProtobufFormat"),
     "debezium": ("debezium.debezium_format", "DebeziumFormat"),
@@ -37,7 +38,7 @@ _FORMATS = {
     "session": ("windowed", "SessionFormat"),
 }
 
-_EXTRAS = {"avro": "avro", "protobuf": "protobuf", "protobuf_nosr": "protobuf"}
+_EXTRAS = {"avro": "avro", "avro_sr": "avro", "protobuf": "protobuf", "protobuf_nosr": "protobuf"}
 
 _ALIASES = {
     "csv": "delimited",

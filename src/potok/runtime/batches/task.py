@@ -22,6 +22,7 @@ from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.task_report import Report
 from potok.operators.exchange.shuffle_writer import ShuffleBlock
 from potok.records.garbage_collection import collector_paused
+from potok.records.schema_registry.connection import using_connection
 from potok.runtime.batches.failure_cause import QueryFailed, described
 from potok.runtime.batches.stage import Stage
 from potok.runtime.batches.step_failed import naming_step
@@ -114,7 +115,7 @@ class Job:
     def _read(self, index: int) -> tuple[list[ShuffleBlock], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
-        with collector_paused(), _logged(spec), naming_step(None):
+        with collector_paused(), _logged(spec), naming_step(None), using_connection(plan.schema_registry):
             stage.read(spec.tasks[index] if spec.tasks else [])
             stage.finish()
         stage.report.arrange()
@@ -123,7 +124,7 @@ class Job:
     def _take(self, index: int, split: Split) -> tuple[list[ShuffleBlock], Report]:
         plan, spec = _load_plan(self._plan), _load_spec(self._spec)
         stage = Stage(plan, spec, 0, index, spec.broker, None)
-        with collector_paused(), _logged(spec), naming_step(None):
+        with collector_paused(), _logged(spec), naming_step(None), using_connection(plan.schema_registry):
             for input_partition, batch in split(spec):
                 stage.take(input_partition, batch)
             stage.finish()
@@ -139,7 +140,7 @@ class Job:
         sent: list[ShuffleBlock] = []
         total = Report()
         for shard in range(index, plan.shards, spec.shard_tasks):
-            with collector_paused(), _logged(spec), naming_step(shard):
+            with collector_paused(), _logged(spec), naming_step(shard), using_connection(plan.schema_registry):
                 stage = Stage(plan, spec, level, shard, spec.broker, shard)
                 stage.receive(by_shard[shard])
                 stage.finish()

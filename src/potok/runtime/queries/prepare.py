@@ -24,6 +24,7 @@ from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryLock
 from potok.runtime.queries.progress import QueryMetrics, Totals
+from potok.runtime.queries.registered_schemas import connected_registry
 from potok.settings import Settings
 from potok.snapshots.rows.layout import layouts_of
 from potok.snapshots.state_location import chosen_state, encoded_location
@@ -101,6 +102,7 @@ def prepare(
         ledger = Ledger(broker, topology.name)
         plan = make_plan(topology, ledger.entry.shards or settings.shards or min(os.cpu_count() or 2, MOST_SHARDS))
         plan = replace(plan, personal_keys=checked_key_store(topology, broker, settings.personal_keys))
+        plan = replace(plan, schema_registry=connected_registry(plan, settings))
         check_topics(broker, topology.name, topology.source_topics, ledger.entry)
         metrics = QueryMetrics(
             topology.name, totals=Totals.of_progress(broker.get_metadata(metadata_key_of(topology.name, "progress")))

@@ -220,13 +220,14 @@ def _result(
     keys = tuple(column for column in selected.columns if column.is_key)
     values = tuple(column for column in selected.columns if not column.is_key)
     drops_key = bool(statement.query.partition_by) and not keys
-    formats = result_formats(options, properties, first, keys, values, drops_key=drops_key)
+    topic = options.topic(f"{properties.text(TOPIC_PREFIX)}{statement.name}")
+    formats = result_formats(options, properties, first, keys, values, drops_key=drops_key, topic=topic)
     options.count("REPLICAS")
     return Source(
         statement.name,
         statement.is_table,
         selected.columns,
-        options.topic(f"{properties.text(TOPIC_PREFIX)}{statement.name}"),
+        topic,
         formats.key,
         formats.value,
         timestamp=timestamp_of(options, selected.columns),

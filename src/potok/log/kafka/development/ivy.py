@@ -24,8 +24,16 @@ _MISSING = re.compile(r"module not found: (\S+)#(\S+);(\S+)")
 _UNREACHABLE = ("UnknownHost", "ConnectException", "SocketTimeout", "NoRouteToHost", "Connection reset")
 
 
-def retrieve(title: str, ivy_file: str, target: Path, ivy: Path, progress: Progress | None) -> None:
-    """Fetch the jars of `ivy_file` into `target`; raise `JarsNotFound` if one of them is unavailable."""
+def retrieve(
+    title: str,
+    ivy_file: str,
+    target: Path,
+    ivy: Path,
+    progress: Progress | None,
+    # Many jars of Maven Central have the type bundle.
+    types: tuple[str, ...] = ("jar", "bundle"),
+) -> None:
+    """Fetch the artifacts of `ivy_file` into `target`; raise `JarsNotFound` if one of them is unavailable."""
     target.mkdir(parents=True)
     wanted = target.parent / "ivy.xml"
     wanted.write_text(ivy_file)
@@ -33,8 +41,7 @@ def retrieve(title: str, ivy_file: str, target: Path, ivy: Path, progress: Progr
         *(str(find_java().executable), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
         *("-cp", str(ivy), "org.apache.ivy.Main", "-cache", str(target.parent / "cache"), "-ivy", str(wanted)),
         *("-retrieve", f"{target}/[artifact]-[revision](-[classifier]).[ext]"),
-        # Many jars of Maven Central have the type bundle.
-        *("-types", "jar", "bundle"),
+        *("-types", *types),
     ]
     code, output = _run(command, _Counter(title, progress))
     if code != 0:

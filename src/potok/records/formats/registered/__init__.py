@@ -1,0 +1,1 @@
+"""Formats whose records name their schemas, which a registry has."""

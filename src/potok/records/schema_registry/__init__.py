@@ -1,0 +1,1 @@
+"""Schema registries with the API of Confluent's: connection, client, subjects, and the wire format of records."""

@@ -87,6 +87,8 @@ key_cache_size: 8MiB
 concurrent_reads: 8
 concurrent_writes: 8
 auto_snapshot: false
+tombstone_warn_threshold: 1000
+tombstone_failure_threshold: 2000
 data_file_directories: ["{directory}/data"]
 commitlog_directory: "{directory}/commitlog"
 saved_caches_directory: "{directory}/caches"

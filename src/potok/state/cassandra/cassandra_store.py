@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from cassandra import ReadFailure, ReadTimeout
-
 from potok.backends.cassandra.connection import Call, connect
 from potok.backends.cassandra.tables import make_tables
 from potok.backends.state_url import Where
@@ -98,7 +96,7 @@ class CassandraStore(Store):
         tables = {name: layout.tables[name] for name in changes if name in layout.tables}
         before = self._partitions.upkeep(attempt, layout, generation)
         for name, table in tables.items():
-            changes[name].count(self._cells, table, self._known_of(name))
+            changes[name].plan(self._cells, table, self._known_of(name))
         removed = [change for name, change in changes.items() if change.removed and name in tables]
         # The tombstones of removed cells go last, so that an interrupted sweep is repeated.
         first = [change for change in removed if not change.table.endswith(TOMBSTONES)]
@@ -125,11 +123,10 @@ class CassandraStore(Store):
         self._known = {}
 
     def _removals(self, change: TableChange, layout: TableLayout, timestamp: int) -> Iterator[Call]:
-        stop = change.cut_at(self._known_of(change.table))
-        if stop is None:
+        if change.cut is None:
             yield from self._cells.remove(change.table, layout, change.removed, timestamp)
         else:
-            for bucket, first, last in layout.spans(b"", stop):
+            for bucket, first, last in layout.spans(*change.cut):
                 yield self._cells.cut(change.table, bucket, first, last, timestamp)
 
     def _writes(self, change: TableChange, layout: TableLayout, timestamp: int) -> Iterator[Call]:
@@ -140,12 +137,9 @@ class CassandraStore(Store):
         """Count the cells of all buckets: the last write was interrupted before it stored the counts."""
         for name, table in layout.tables.items():
             for index, bucket in enumerate(table.buckets):
-                average = bucket.average
-                try:
-                    bucket.cells = self._cells.count(name, table, index)
-                except (ReadFailure, ReadTimeout):
-                    continue
-                bucket.size = bucket.cells * average if average else bucket.size
+                average, found = bucket.average, self._cells.count(name, table, bucket.start, table.stop_of(index))
+                if found >= 0:
+                    bucket.cells, bucket.size = found, found * average if average else bucket.size
 
     def entries(self, table: str) -> int:
         found = self._current().tables.get(table)

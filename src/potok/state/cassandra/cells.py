@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from cassandra import ReadFailure
+from cassandra import ReadFailure, ReadTimeout
 
 from potok.backends.cassandra.connection import Call, CassandraConnection
 from potok.state.cassandra.layout import Bucket, TableLayout
@@ -78,7 +79,7 @@ class Cells:
 
     def _pages(
         self, statement: str, table: str, bucket: Bucket, span: tuple[bytes, bytes], limit: int
-    ) -> Iterator[list[Row]]:
+    ) -> Iterator[list[Any]]:
         """Yield the cells of a range of one bucket. A server reads only so many tombstones for one page, so smaller
         pages succeed where tombstones lie between the cells."""
         (start, stop), most = span, _at_most(PAGE, bucket)
@@ -116,10 +117,15 @@ class Cells:
                     found[number] += rows
         return found
 
-    def count(self, table: str, layout: TableLayout, index: int) -> int:
-        bucket = layout.buckets[index]
-        values = (*self._place(table, bucket), bucket.start, layout.stop_of(index))
-        return int(self._connection.execute(_COUNT, values).one()[0])
+    def count(self, table: str, layout: TableLayout, start: bytes, stop: bytes) -> int:
+        """Count the cells of a range; -1 if there are too many tombstones to do so."""
+        prepared = self._connection.prepared(_COUNT)
+        spans = layout.spans(start, stop)
+        calls: list[Call] = [(prepared, (*self._place(table, bucket), *span)) for bucket, *span in spans]
+        try:
+            return sum(int(rows.one()[0]) for rows in self._connection.execute_all(calls))
+        except (ReadFailure, ReadTimeout):
+            return -1
 
     def put(self, table: str, bucket: Bucket, rows: Iterable[Row], timestamp: int) -> Iterator[Call]:
         """Yield the writes of cells of one bucket."""

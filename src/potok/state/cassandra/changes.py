@@ -9,6 +9,9 @@ from potok.state.cassandra.cells import Cells, grouped
 from potok.state.cassandra.layout import TableLayout
 from potok.state.store import Removals, Writes
 
+WORTH_COUNTING = 1_000
+"""From how many removed cells on the cells between them are counted, to see whether there are others."""
+
 MOST_KNOWN = 500_000
 """How many keys of one table a store remembers to have read."""
 
@@ -39,40 +42,33 @@ class Known:
 
 @dataclass(slots=True)
 class TableChange:
-    """The cells of one table that are written and removed."""
+    """The cells of one table that are written and removed; no key is in both.
+
+    `cut` is a range of keys that holds nothing but removed cells: one tombstone instead of many.
+    """
 
     table: str
     cells: dict[bytes, bytes] = field(default_factory=dict)
     removed: set[bytes] = field(default_factory=set)
+    cut: tuple[bytes, bytes] | None = None
 
-    def cut_at(self, known: Known) -> bytes | None:
-        """Return the key below which everything is removed, if that is what `removed` means: one tombstone for all."""
-        count = len(self.removed)
-        if known.head is None or not 1 < count <= len(known.head) or set(known.head[:count]) != self.removed:
-            return None
-        return known.head[count - 1] + b"\x00"
-
-    def floor(self, known: Known, before: bytes) -> bytes:
-        """Return the floor after the change."""
-        floor = before if known.least is None else max(before, known.least)
-        if known.head is not None and self.cut_at(known) is not None:
-            left = known.head[len(self.removed) :]
-            floor = left[0] if left else known.head[-1] + b"\x00"
-        return min(floor, *self.cells) if self.cells else floor
-
-    def count(self, cells: Cells, layout: TableLayout, known: Known) -> None:
-        """Add what the change adds to the counts of its buckets; keys that were not read before are looked up."""
+    def plan(self, cells: Cells, layout: TableLayout, known: Known) -> None:
+        """Find out what there is under the changed keys: adjust the counts of buckets and the floor, and find a range
+        to cut."""
         touched = self.cells.keys() | self.removed
         head = set(known.head or ())
         unknown = [key for key in touched if key not in known.sizes and key not in head]
         there = cells.existing(self.table, layout, unknown) if unknown else set()
+        there |= head
 
         def size_before(key: bytes, average: int) -> int | None:
-            if key in known.sizes:
-                size = known.sizes[key]
-                return None if size is None else size + len(key)
-            return average if key in head or key in there else None
+            size = known.sizes.get(key)
+            if size is not None:
+                return size + len(key)
+            return average if key in there else None
 
+        present = {key for key in self.removed if size_before(key, 0) is not None}
+        self.cut = self._range_to_cut(cells, layout, known, present)
         for bucket, keys in grouped(layout, touched):
             more, size, average = 0, 0, bucket.average
             for key in keys:
@@ -81,13 +77,41 @@ class TableChange:
                 size += (len(cell) + len(key) if cell is not None else 0) - (before or 0)
             bucket.cells, bucket.size = max(0, bucket.cells + more), max(0, bucket.size + size)
 
+    def _range_to_cut(
+        self, cells: Cells, layout: TableLayout, known: Known, present: set[bytes]
+    ) -> tuple[bytes, bytes] | None:
+        count = len(present)
+        if known.head is not None and 1 < count <= len(known.head) and present.issuperset(known.head[:count]):
+            span = b"", known.head[count - 1] + b"\x00"
+        elif count >= WORTH_COUNTING:
+            span = min(present), max(present) + b"\x00"
+            if cells.count(self.table, layout, *span) != count:
+                return None
+        else:
+            return None
+        return None if any(span[0] <= key < span[1] for key in self.cells) else span
+
+    def floor(self, known: Known, before: bytes) -> bytes:
+        """Return the floor after the change."""
+        floor = before if known.least is None else max(before, known.least)
+        if self.cut is not None and self.cut[0] <= floor < self.cut[1]:
+            left = (key for key in known.head or () if self.cut is not None and key >= self.cut[1])
+            floor = next(left, self.cut[1])
+        return min(floor, *self.cells) if self.cells else floor
+
 
 def changes_of(writes: Writes, removals: Removals) -> dict[str, TableChange]:
-    """Return the changes by table. Of two writes to one key the last counts."""
+    """Return the changes by table. Of two writes to one key the last counts.
+
+    A key that is removed and written is only written: the removal by a second copy of a task, which is ended before
+    it writes, would otherwise remove what the first copy wrote.
+    """
     found: dict[str, TableChange] = {}
     for table, rows in writes:
         found.setdefault(table, TableChange(table)).cells.update(rows)
     for table, keys in removals:
         if keys:
             found.setdefault(table, TableChange(table)).removed.update(keys)
+    for change in found.values():
+        change.removed -= change.cells.keys()
     return found

@@ -38,6 +38,8 @@ _SPARE = """
 UPDATE potok_shards USING TIMESTAMP ? SET spare = ? WHERE query = ? AND shard = ? AND tbl = ? AND start = ?
 """
 
+_REMOVE_COUNTS = "DELETE FROM potok_shards USING TIMESTAMP ? WHERE query = ? AND shard = ? AND tbl = ? AND start = ?"
+
 _SETTLE = "UPDATE potok_shards USING TIMESTAMP ? SET settled = ? WHERE query = ? AND shard = ?"
 
 
@@ -118,7 +120,8 @@ class ShardFence:
         timestamp = layout.generation + 1
         calls: list[Call] = [(self._connection.prepared(_SETTLE), (timestamp, layout.generation, *place))]
         there = {(name, bucket.start) for name, table in layout.tables.items() for bucket in table.buckets}
-        calls += [(counts, (timestamp, *[None] * 5, *place, *row)) for row in gone if row not in there]
+        remove = self._connection.prepared(_REMOVE_COUNTS)
+        calls += [(remove, (timestamp, *place, *row)) for row in gone if row not in there]
         for name, table in layout.tables.items():
             for bucket in table.buckets:
                 values = table.counts_of(bucket)

@@ -36,8 +36,6 @@ NEWEST_JAVA = 17
 ADMINISTRATOR = "cassandra"
 """The user that Cassandra creates, and its password."""
 
-USER, PASSWORD = "tester", "not-a-real-one"
-
 KEYSPACE = "potok"
 
 OPENED = """
@@ -67,9 +65,6 @@ initial_token: 0
 auto_bootstrap: false
 partitioner: org.apache.cassandra.dht.Murmur3Partitioner
 endpoint_snitch: SimpleSnitch
-authenticator: PasswordAuthenticator
-authorizer: CassandraAuthorizer
-credentials_validity: 600s
 listen_address: 127.0.0.1
 rpc_address: 127.0.0.1
 storage_port: {storage}
@@ -114,7 +109,7 @@ def cassandra_url() -> Iterator[str]:
 
 
 @contextmanager
-def cassandra_server(settings: str = "") -> Iterator[CassandraServer]:
+def cassandra_server(*settings: str) -> Iterator[CassandraServer]:
     """A Cassandra that keeps what was written when it is stopped or killed and started again."""
     jars = _jars()
     with _directory() as directory:
@@ -123,7 +118,7 @@ def cassandra_server(settings: str = "") -> Iterator[CassandraServer]:
         library.mkdir()
         for jar in jars:
             shutil.copy(jar, library / jar.name)
-        text = SETTINGS.format(storage=_free_port(), port=port, directory=directory) + settings
+        text = SETTINGS.format(storage=_free_port(), port=port, directory=directory) + "".join(settings)
         (directory / "cassandra.yaml").write_text(text)
         (directory / "logback.xml").write_text(LOGGING)
         words = [str(_java(directory)), "-Xms512m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
@@ -136,7 +131,6 @@ def cassandra_server(settings: str = "") -> Iterator[CassandraServer]:
         server = CassandraServer([*words, "org.apache.cassandra.service.CassandraDaemon"], directory, port)
         try:
             server.start()
-            server.execute(f"CREATE ROLE {USER} WITH PASSWORD = '{PASSWORD}' AND LOGIN = true")
             server.create_keyspace(KEYSPACE)
             yield server
         finally:
@@ -151,14 +145,12 @@ class CassandraServer(Server):
         return self.url_of(KEYSPACE)
 
     def url_of(self, keyspace: str) -> str:
-        return f"cassandra://{USER}:{PASSWORD}@127.0.0.1:{self._port}/{keyspace}"
+        return f"cassandra://127.0.0.1:{self._port}/{keyspace}"
 
     def create_keyspace(self, name: str) -> str:
         """Create a keyspace, and return its URL."""
         replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
-        self.execute(
-            f"CREATE KEYSPACE {name} WITH replication = {replication}", f"GRANT ALL ON KEYSPACE {name} TO {USER}"
-        )
+        self.execute(f"CREATE KEYSPACE {name} WITH replication = {replication}")
         return self.url_of(name)
 
     def execute(self, *statements: str) -> list[Any]:

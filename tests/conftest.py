@@ -20,7 +20,7 @@ from potok.log.kafka.errors import JarsNotFound
 from potok.settings import Settings
 from potok.spark.connector import CHOICE
 
-pytest_plugins = ("kafka", "servers", "opensearch", "apicurio", "left_open")
+pytest_plugins = ("kafka", "servers", "opensearch", "apicurio", "cassandra_server", "left_open")
 """What is in kafka.py and servers.py of this directory, servers for all tests, and in left_open.py."""
 
 if TYPE_CHECKING:

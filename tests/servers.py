@@ -212,6 +212,9 @@ class Server:
     end_by = signal.SIGTERM
     """The signal that ends it. SIGINT is ignored by what a shell started in the background, and by its children."""
 
+    start_s = TIMEOUT_S
+    """How long it may take to start."""
+
     def __init__(
         self, words: list[str], directory: Path, port: int, environment: Mapping[str, str] | None = None
     ) -> None:
@@ -230,7 +233,7 @@ class Server:
                 env=self._environment,
                 **_unprivileged(),
             )
-        end = time.monotonic() + TIMEOUT_S
+        end = time.monotonic() + self.start_s
         while not _listens(self._port):
             if process.poll() is not None or time.monotonic() > end:
                 self.stop()

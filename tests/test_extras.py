@@ -18,6 +18,7 @@ USES = [
     ("confluent_kafka", "kafka", "from potok.log.open import open_broker; open_broker('kafka://localhost:1')"),
     ("redis", "redis", "from potok.metadata.open import open_metadata; open_metadata('redis://localhost:1/0')"),
     ("psycopg", "postgres", "from potok.state.open import open_store; open_store('postgresql://host/db', 'q', 0)"),
+    ("cassandra", "cassandra", "from potok.state.open import open_store; open_store('cassandra://host/ks', 'q', 0)"),
     ("fastavro", "avro", "from potok.records.formats.registry import format_named; format_named('AVRO')"),
     (
         "google.protobuf",

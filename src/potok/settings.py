@@ -46,7 +46,8 @@ class Settings:
     """Location of the log: a URL or a directory."""
 
     state: str = ""
-    """Location of the state of a new query: a directory, `redis://...` or `postgresql://...`; empty for the log's."""
+    """Location of the state of a new query: a directory, `redis://...`, `postgresql://...` or `cassandra://...`; empty
+    for the log's."""
 
     shards: int = 0
     """Number of shards of a new query; 0 for the number of cores. Recorded when the query is created."""

@@ -28,6 +28,7 @@ DOORS: dict[str, tuple[str, ...]] = {
     "pynng": ("sources/messages/nng",),
     "psycopg": ("sinks/postgres", "backends/postgres/", "state/postgres_store", "metadata/postgres"),
     "redis": ("backends/redis_connection.py", "sinks/redis/writer.py"),
+    "cassandra": ("backends/cassandra/", "state/cassandra/cells.py"),
     "cryptography": ("events/personal/encryption", "sources/webhooks/", "sinks/webhooks/signing"),
     "fastapi": WEB,
     "starlette": WEB,

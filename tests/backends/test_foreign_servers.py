@@ -43,6 +43,8 @@ CLIENTS: dict[str, Callable[[int], object]] = {
     ),
     "metadata in postgres": lambda port: open_metadata(f"postgresql://u@127.0.0.1:{port}/d"),
     "capture from postgres": lambda port: connect(f"postgresql://u@127.0.0.1:{port}/d"),
+    "state in cassandra": lambda port: open_store(f"cassandra://u@127.0.0.1:{port}/k", "q", 0),
+    "metadata in cassandra": lambda port: open_metadata(f"cassandra://u@127.0.0.1:{port}/k"),
     "sink to opensearch": lambda port: OpenSearchTarget(f"http://127.0.0.1:{port}", "i", (), 9, 1_000, 1).open(
         opening(TYPES)
     ),
@@ -82,6 +84,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("potok.backends.redis_connection.TIMEOUT_S", 0.2)
     monkeypatch.setattr("potok.sinks.redis.writer.TIMEOUT_S", 0.2)
     monkeypatch.setattr("potok.backends.postgres.connections.BRIEFLY_MS", 1)
+    monkeypatch.setattr("potok.backends.cassandra.connection.BRIEFLY_MS", 1)
+    monkeypatch.setattr("potok.backends.cassandra.connection.CONNECT_S", 0.2)
 
 
 @pytest.mark.parametrize("client", CLIENTS)

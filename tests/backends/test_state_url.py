@@ -42,6 +42,7 @@ def test_a_url_with_an_unknown_scheme_is_rejected_with_the_known_ones(url: str) 
         ("rediss://host/0?password=secret&db=1", "rediss://host/0?db=1"),
         ("postgresql://anna:secret@host:5432/db?sslmode=require", "postgresql://anna@host:5432/db?sslmode=require"),
         ("postgresql://host/db?user=anna&password=secret", "postgresql://host/db?user=anna"),
+        ("cassandra://anna:secret@one,two:9042/ks?local_dc=a", "cassandra://anna@one,two:9042/ks?local_dc=a"),
     ],
 )
 def test_a_password_is_never_shown(url: str, rendered: str) -> None:
@@ -72,7 +73,11 @@ def test_a_process_remembers_the_password_of_a_url() -> None:
 
 @pytest.mark.parametrize(
     ("package", "url", "extra"),
-    [("redis", "redis://host/0", "potok[redis]"), ("psycopg", "postgresql://host/db", "potok[postgres]")],
+    [
+        ("redis", "redis://host/0", "potok[redis]"),
+        ("psycopg", "postgresql://host/db", "potok[postgres]"),
+        ("cassandra", "cassandra://host/ks", "potok[cassandra]"),
+    ],
 )
 def test_a_missing_driver_is_reported_with_its_extra(package: str, url: str, extra: str) -> None:
     program = (
@@ -83,10 +88,18 @@ def test_a_missing_driver_is_reported_with_its_extra(package: str, url: str, ext
     assert f'pip install "{extra}"' in done.stderr
 
 
-@pytest.mark.parametrize("url", ["redis://:secret@127.0.0.1:1/0", "postgresql://potok:secret@127.0.0.1:1/db"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://:secret@127.0.0.1:1/0",
+        "postgresql://potok:secret@127.0.0.1:1/db",
+        "cassandra://potok:secret@127.0.0.1:1/ks",
+    ],
+)
 def test_an_unreachable_server_is_reported_without_its_password(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("potok.backends.redis_connection.TRIES", 1)
     monkeypatch.setattr("potok.backends.postgres.connections.BRIEFLY_MS", 1)
+    monkeypatch.setattr("potok.backends.cassandra.connection.BRIEFLY_MS", 1)
     for open_it in (lambda: open_store(url, "q", 0), lambda: open_metadata(url)):
         with pytest.raises(StoreUnreachable, match=r"127\.0\.0\.1") as caught:
             open_it()

@@ -33,7 +33,16 @@ def test_a_postgres_whose_user_may_not_create_tables_fails(postgres_url: str) ->
     assert (state.status, "may not create tables" in state.detail) == ("fail", True)
 
 
-@pytest.mark.parametrize("url", ["redis://127.0.0.1:1/0", "postgresql://x@127.0.0.1:1/x", "nonsense://x"])
+def test_a_cassandra_that_can_be_written_passes_and_its_clock_is_compared(cassandra_url: str) -> None:
+    state, clock = check_state(cassandra_url)
+    assert (state.status, "can be written (Cassandra 5." in state.detail) == ("ok", True)
+    assert (clock.what, clock.status) == ("clock", "ok")
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["redis://127.0.0.1:1/0", "postgresql://x@127.0.0.1:1/x", "cassandra://x@127.0.0.1:1/x", "nonsense://x"],
+)
 def test_a_state_that_cannot_be_reached_is_one_failure_with_a_hint(url: str) -> None:
     [finding] = check_state(url)
     assert (finding.what, finding.status, bool(finding.hint)) == ("state", "fail", True)

@@ -20,7 +20,7 @@ RECORDS = 1_500
 FAILPOINTS = ["state.written", "ledger.before:2"]
 
 
-@pytest.mark.parametrize("kind", ["redis", "postgres"])
+@pytest.mark.parametrize("kind", ["redis", "postgres", "cassandra"])
 def test_a_query_killed_around_each_write_of_its_state_ends_with_the_right_answer(
     kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

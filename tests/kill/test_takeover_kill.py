@@ -138,7 +138,7 @@ def test_a_process_paused_on_the_embedded_log_gives_way_to_the_one_that_took_its
     check_takeover(broker, "", processes, (tmp_path, tmp_path), pause_at, lock.unlink)
 
 
-@pytest.mark.parametrize("kind", ["redis", "postgres"])
+@pytest.mark.parametrize("kind", ["redis", "postgres", "cassandra"])
 @pytest.mark.parametrize(
     "pause_at",
     [

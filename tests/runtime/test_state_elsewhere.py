@@ -17,7 +17,7 @@ from potok.state.entry import metadata_key_of
 from potok.topology.nodes.windows import tumbling_ms
 
 
-@pytest.fixture(params=["directory", "redis", "postgres"])
+@pytest.fixture(params=["directory", "redis", "postgres", "cassandra"])
 def state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "directory":
         return f"file:{tmp_path_factory.mktemp('elsewhere')}"

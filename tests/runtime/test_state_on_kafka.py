@@ -25,7 +25,7 @@ from potok.snapshots.tables import Tables
 from potok.topology.graph import Topology
 
 
-@pytest.fixture(params=["redis", "postgres"])
+@pytest.fixture(params=["redis", "postgres", "cassandra"])
 def settings(request: pytest.FixtureRequest, kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.chdir(tmp_path)
     return Settings(broker=kafka.url, state=request.getfixturevalue(f"{request.param}_url"), shards=2)

@@ -10,7 +10,7 @@ import pytest
 from potok.backends.state_url import Where
 from state.shard import Shard
 
-STORES = ("lmdb", "redis", "postgres")
+STORES = ("lmdb", "redis", "postgres", "cassandra")
 
 
 @pytest.fixture(params=STORES)

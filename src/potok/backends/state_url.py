@@ -1,4 +1,4 @@
-"""Where the state of queries is stored: a directory, a Redis server or a PostgreSQL server, given by URL."""
+"""Where the state of queries is stored: a directory, Redis, PostgreSQL or Cassandra, given by URL."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ PASSWORD = "POTOK_STATE_PASSWORD"
 """The environment variable that holds the password if the URL has none. URLs that a query stores for its readers
 never have one."""
 
-FILE, REDIS, POSTGRES = "file", "redis", "postgresql"
+FILE, REDIS, POSTGRES, CASSANDRA = "file", "redis", "postgresql", "cassandra"
 
 # Stored URLs have no password; a process that was given a URL with one can still open the stored URL.
 _full_urls: dict[str, str] = {}
 
-_EXTRAS = {REDIS: ("Redis", "redis"), POSTGRES: ("PostgreSQL", "postgres")}
+_EXTRAS = {REDIS: ("Redis", "redis"), POSTGRES: ("PostgreSQL", "postgres"), CASSANDRA: ("Cassandra", "cassandra")}
 
-_KINDS = {"file": FILE, "redis": REDIS, "rediss": REDIS, "postgresql": POSTGRES, "postgres": POSTGRES}
+_KINDS = {
+    "file": FILE,
+    "redis": REDIS,
+    "rediss": REDIS,
+    "postgresql": POSTGRES,
+    "postgres": POSTGRES,
+    "cassandra": CASSANDRA,
+}
 
 
 class UnknownStore(StateError):
@@ -30,7 +37,8 @@ class UnknownStore(StateError):
     def __init__(self, url: str) -> None:
         super().__init__(
             f'state cannot be stored at "{url}"',
-            hint="use a directory (file:./data), redis://host:6379/0 or postgresql://user@host/database",
+            hint="use a directory (file:./data), redis://host:6379/0, postgresql://user@host/database "
+            "or cassandra://user@host/keyspace",
         )
 
 

@@ -47,12 +47,14 @@ def check_kafka(settings: Settings) -> Finding:
 
 def check_state(url: str) -> Iterator[Finding]:
     """Connect, compare clocks, and find out whether state can be written."""
-    from potok.backends.state_url import REDIS, Where
+    from potok.backends.state_url import CASSANDRA, POSTGRES, REDIS, Where
+
+    ask = {REDIS: _ask_redis, POSTGRES: _ask_postgres, CASSANDRA: _ask_cassandra}
 
     try:
         where = Where.of(url)
         where.need_driver()
-        version, server_s, denied = _ask_redis(where) if where.kind == REDIS else _ask_postgres(where)
+        version, server_s, denied = ask[where.kind](where)
     except PotokError as error:
         yield Finding("state", "fail", error.message, error.hint)
         return
@@ -87,6 +89,25 @@ def _ask_postgres(where: Where) -> tuple[str, float, str]:
     [(version, server_s, is_standby, may_create)] = rows
     denied = "it is a standby" if is_standby else "" if may_create else "this user may not create tables in its schema"
     return f"PostgreSQL {version}", float(str(server_s)), denied
+
+
+def _ask_cassandra(where: Where) -> tuple[str, float, str]:
+    """Make the tables that are missing, and write, which shows that enough replicas are alive."""
+    from potok.backends.cassandra.connection import connect
+    from potok.backends.cassandra.tables import make_tables
+
+    connection = connect(where)
+    asked = "SELECT release_version, toUnixTimestamp(now()) FROM system.local"
+
+    def ask() -> tuple[str, int]:
+        make_tables(connection)
+        written = "UPDATE potok_metadata USING TTL 1 SET unused = 0x WHERE space = 'doctor' AND name = ?"
+        connection.execute(written, [str(os.getpid())])
+        version, server_ms = connection.execute(asked).one()
+        return version, server_ms
+
+    version, server_ms = connection.run(ask)
+    return f"Cassandra {version}", server_ms / 1e3, ""
 
 
 def check_clock(reference_s: float, whose: str, now_s: float | None = None) -> Finding:

@@ -59,8 +59,8 @@ class App(WithDefinitions, WithPages, WithSignals, WithServices, WithConf):
     Args:
         id: The name of the query, of its state and of its dead letters.
         broker: The log: `kafka://host:9092` or `file:./data`; by default the setting.
-        store: The state: a directory, `redis://` or `postgresql://`. `rocksdb://` and `memory://` mean the
-            store next to the log.
+        store: The state: a directory, `redis://`, `postgresql://` or `cassandra://`. `rocksdb://` and `memory://` mean
+            the store next to the log.
         options: Other options of `faust.App` are accepted and stored in `app.options`.
     """
 

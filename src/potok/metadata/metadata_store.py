@@ -1,8 +1,8 @@
 """The metadata store: small values under metadata keys, changed by compare-and-set.
 
 It holds ledgers, group metadata and the catalog. The embedded log is a metadata store and changes its metadata
-together with its records. A query on Kafka keeps its metadata in the embedded log, or in Redis or PostgreSQL next to
-its state, so that nothing it needs is on the disk of one machine.
+together with its records. A query on Kafka keeps its metadata in the embedded log, or in Redis, PostgreSQL or Cassandra
+next to its state, so that nothing it needs is on the disk of one machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ class MetadataConflict(LogError):
 
 
 class MetadataStore(Protocol):
-    """Implemented by every broker, by Redis and by PostgreSQL. Methods may be called from any thread and process."""
+    """Implemented by every broker, and by Redis, PostgreSQL and Cassandra.
+
+    Methods may be called from any thread and process.
+    """
 
     @abstractmethod
     def get_metadata(self, name: str) -> bytes | None: ...

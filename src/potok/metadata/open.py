@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from potok.backends.state_url import FILE, REDIS, UnknownStore, Where
+from potok.backends.state_url import CASSANDRA, FILE, REDIS, UnknownStore, Where
 from potok.metadata.metadata_store import MetadataStore
 
 
@@ -19,6 +19,10 @@ def open_metadata(where: str | Where) -> MetadataStore:
         from potok.metadata.redis_metadata import RedisMetadata
 
         return RedisMetadata(location)
+    if location.kind == CASSANDRA:
+        from potok.metadata.cassandra_metadata import CassandraMetadata
+
+        return CassandraMetadata(location)
     from potok.metadata.postgres_metadata import PostgresMetadata
 
     return PostgresMetadata(location)

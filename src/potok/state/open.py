@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from potok.backends.state_url import FILE, REDIS, Where
+from potok.backends.state_url import CASSANDRA, FILE, REDIS, Where
 from potok.state.lmdb.environment import close_environment
 from potok.state.lmdb.lmdb_store import LmdbSnapshot, LmdbStore
 from potok.state.store import ShardSnapshot, Store
@@ -33,6 +33,10 @@ def open_store(where: str | Path | Where, query: str, shard: int, *, create: boo
         from potok.state.redis_store import RedisStore
 
         return RedisStore(location, query, shard, create=create)
+    if location.kind == CASSANDRA:
+        from potok.state.cassandra.cassandra_store import CassandraStore
+
+        return CassandraStore(location, query, shard, create=create)
     from potok.state.postgres_store import PostgresStore
 
     return PostgresStore(location, query, shard, create=create)
@@ -59,6 +63,13 @@ def open_snapshots(
                 yield stack.enter_context(frozen_snapshots(location, query, shards))
             else:
                 yield [RedisSnapshot(location, query, shard) for shard in range(shards)]
+        elif location.kind == CASSANDRA:
+            from potok.state.cassandra import snapshots as cassandra
+
+            if frozen:
+                yield stack.enter_context(cassandra.frozen_snapshots(location, query, shards))
+            else:
+                yield [cassandra.CassandraSnapshot(location, query, shard) for shard in range(shards)]
         else:
             from potok.state.postgres_store import postgres_snapshots
 
@@ -99,6 +110,10 @@ def remove_state(where: str | Path | Where, query: str) -> None:
         from potok.state.redis_store import remove_shards
 
         remove_shards(location, query)
+    elif location.kind == CASSANDRA:
+        from potok.state.cassandra.cassandra_store import remove_shards as remove_from_cassandra
+
+        remove_from_cassandra(location, query)
     else:
         from potok.state.postgres_store import drop_state_tables
 

@@ -1,8 +1,8 @@
 """The interface of every store of cells, and the format of their keys.
 
-A store holds the cells of one shard of a query: in LMDB (`state/lmdb/`), Redis (`state/redis/`) or PostgreSQL
-(`state/postgres/`). Cells and stored keys are the same bytes everywhere, so that they can be copied from one to
-another.
+A store holds the cells of one shard of a query: in LMDB (`state/lmdb/`), Redis (`redis_store.py`), PostgreSQL
+(`postgres_store.py`) or Cassandra (`cassandra/`). Cells and stored keys are the same bytes everywhere, so that they can
+be copied from one to another.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from potok.records.log_record import LogRecord
 from potok.settings import Settings
 
 
-@pytest.fixture(params=["redis", "postgres"])
+@pytest.fixture(params=["redis", "postgres", "cassandra"])
 def home(request: pytest.FixtureRequest) -> str:
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url

@@ -20,7 +20,7 @@ from potok.state.backup import MANIFEST, DamagedBackup, Manifest, NoBackup
 from potok.topology.nodes.windows import tumbling_ms
 
 
-@pytest.fixture(params=["lmdb", "redis", "postgres"])
+@pytest.fixture(params=["lmdb", "redis", "postgres", "cassandra"])
 def state(request: pytest.FixtureRequest) -> str:
     """Where the query keeps its state: next to the log, or on a server."""
     url: str = "" if request.param == "lmdb" else request.getfixturevalue(f"{request.param}_url")
@@ -62,7 +62,7 @@ def test_a_restored_query_resumes_at_its_batch(state: str, name: str, tmp_path: 
         assert driver.tables.snapshot() == after
 
 
-@pytest.mark.parametrize("target", ["", "redis", "postgres"])
+@pytest.mark.parametrize("target", ["", "redis", "postgres", "cassandra"])
 def test_a_backup_fits_into_any_store(
     state: str, target: str, name: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

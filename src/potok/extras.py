@@ -13,6 +13,7 @@ EXTRAS = {
     "kafka": ("confluent_kafka",),
     "redis": ("redis",),
     "postgres": ("psycopg",),
+    "object-store": ("obstore",),
     "avro": ("fastavro",),
     "protobuf": ("google.protobuf",),
     "webhooks": ("uvicorn", "starlette", "httptools", "h2", "cryptography"),

@@ -47,11 +47,14 @@ def check_kafka(settings: Settings) -> Finding:
 
 def check_state(url: str) -> Iterator[Finding]:
     """Connect, compare clocks, and find out whether state can be written."""
-    from potok.backends.state_url import REDIS, Where
+    from potok.backends.state_url import OBJECTS, REDIS, Where
 
     try:
         where = Where.of(url)
         where.need_driver()
+        if where.kind == OBJECTS:
+            yield _check_objects(where)
+            return
         version, server_s, denied = _ask_redis(where) if where.kind == REDIS else _ask_postgres(where)
     except PotokError as error:
         yield Finding("state", "fail", error.message, error.hint)
@@ -61,6 +64,24 @@ def check_state(url: str) -> Iterator[Finding]:
     else:
         yield Finding("state", "ok", f"{where} answers and can be written ({version})")
     yield check_clock(server_s, str(where))
+
+
+def _check_objects(where: Where) -> Finding:
+    """Write an object under both conditions: some servers of the S3 protocol ignore them, and would lose writes."""
+    from potok.backends.objects.open import object_client
+
+    client, probe = object_client(where), f"doctor/{os.getpid()}-{time.time_ns()}"
+    try:
+        first = client.create(probe, b"1")
+        again = client.create(probe, b"2")
+        second = client.replace(probe, b"3", first or "")
+        stale = client.replace(probe, b"4", first or "")
+    finally:
+        client.delete([probe])
+    if first is None or again is not None or second is None or stale is not None:
+        hint = "use a server that supports If-None-Match and If-Match on PUT, or another state store"
+        return Finding("state", "fail", f"{where} ignores the conditions of writes", hint)
+    return Finding("state", "ok", f"{where} answers, can be written, and checks conditions")
 
 
 def _ask_redis(where: Where) -> tuple[str, float, str]:

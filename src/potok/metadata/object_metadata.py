@@ -8,14 +8,14 @@ aborts or completes it.
 
 from __future__ import annotations
 
+import base64
+import json
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote
-
-import msgpack
 
 from potok.backends.objects.object_client import CountedClient, ObjectDamaged, Requests
 from potok.backends.objects.open import object_client
@@ -24,7 +24,7 @@ from potok.failpoint import failpoint
 from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 
 _PREFIX, _TRANSACTIONS = "metadata/keys/", "metadata/transactions/"
-_PENDING, _COMMITTED, _ABORTED = b"pending", b"committed", b"aborted"
+_PENDING, _COMMITTED, _ABORTED = "pending", "committed", "aborted"
 
 PATIENCE_S = 5.0
 """How long a writer waits for the transaction of another process before it aborts it."""
@@ -45,12 +45,14 @@ class Page:
     intent: Values = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        parts = (dict(self.keys), self.writer, self.transaction, dict(self.intent))
-        return msgpack.packb(parts)  # type: ignore[no-any-return]
+        parts = (_as_text(self.keys), self.writer, self.transaction, _as_text(self.intent))
+        return json.dumps(parts).encode()
 
     @classmethod
     def of_bytes(cls, data: bytes) -> Page:
-        return cls(*msgpack.unpackb(data))
+        keys, writer, transaction, intent = json.loads(data)
+        stored = {name: value for name, value in _of_text(keys).items() if value is not None}
+        return cls(stored, writer, transaction, _of_text(intent))
 
     def after(self, updates: Values, writer: str) -> Page:
         """Return the page with changed keys and without an intent."""
@@ -97,7 +99,7 @@ class ObjectMetadata(MetadataStore):
         found = {name: value for page in pages for name, value in page.keys.items() if name.startswith(prefix)}
         return dict(sorted(found.items()))
 
-    def set_metadata(self, updates: Values, expect: Values = {}) -> None:
+    def set_metadata(self, updates: Values, expect: Mapping[str, bytes | None] = {}) -> None:
         keys = sorted({_object_of(name) for name in (*updates, *expect)})
         if len(keys) == 1:
             self._set_one(keys[0], updates, expect)
@@ -154,8 +156,10 @@ class ObjectMetadata(MetadataStore):
         """Change several objects in one transaction."""
         for _ in range(_TRIES):
             transaction = _TRANSACTIONS + secrets.token_hex(8)
-            pending = self._client.create(transaction, msgpack.packb((_PENDING, list(keys))))
-            assert pending is not None
+            created = self._client.create(transaction, _encoded(_PENDING, keys))
+            # Nobody else uses this name: if the object exists, an acknowledgement was lost.
+            again = self._client.get(transaction) if created is None else None
+            pending = created or (again.version if again is not None else "")
             prepared = False
             try:
                 for key in keys:
@@ -165,7 +169,7 @@ class ObjectMetadata(MetadataStore):
                 if not prepared:
                     self._end(transaction, keys, committed=False)
             failpoint("objects.metadata.prepared")
-            committed = msgpack.packb((_COMMITTED, list(keys)))
+            committed = _encoded(_COMMITTED, keys)
             self._client.replace(transaction, committed, pending)
             # Read it: an acknowledgement may have been lost, or another process has aborted the transaction.
             state = self._state(transaction)
@@ -218,12 +222,12 @@ class ObjectMetadata(MetadataStore):
         end = time.monotonic() + PATIENCE_S
         while found.page.transaction == transaction:
             stored = self._client.get(transaction)
-            state, keys = (None, [key]) if stored is None else msgpack.unpackb(stored.data)
+            state, keys = (None, [key]) if stored is None else json.loads(stored.data)
             if state == _PENDING and stored is not None:
                 if time.monotonic() < end:
                     time.sleep(0.05)
                 else:
-                    self._client.replace(transaction, msgpack.packb((_ABORTED, keys)), stored.version)
+                    self._client.replace(transaction, _encoded(_ABORTED, keys), stored.version)
             elif state is not None:
                 self._end(transaction, keys, committed=state == _COMMITTED)
             elif self._read(key).page.transaction == transaction:
@@ -231,9 +235,9 @@ class ObjectMetadata(MetadataStore):
             found = self._read(key)
         return found
 
-    def _state(self, transaction: str) -> bytes | None:
+    def _state(self, transaction: str) -> str | None:
         stored = self._client.get(transaction)
-        return None if stored is None else msgpack.unpackb(stored.data)[0]
+        return None if stored is None else str(json.loads(stored.data)[0])
 
     def _read(self, key: str) -> Found:
         stored = self._client.get(key)
@@ -241,7 +245,7 @@ class ObjectMetadata(MetadataStore):
             return Found(Page(), None)
         try:
             return Found(Page.of_bytes(stored.data), stored.version)
-        except (ValueError, TypeError, msgpack.UnpackException) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             hint = "restore this object from a backup of the bucket; its queries cannot run without their ledgers"
             raise ObjectDamaged(str(self._where), key, str(error), hint) from error
 
@@ -266,3 +270,16 @@ def _within(values: Values, key: str) -> Values:
 def _differing(page: Page, expect: Values) -> str | None:
     """Return a key that does not have the expected value."""
     return next((name for name, value in expect.items() if page.keys.get(name) != value), None)
+
+
+def _encoded(state: str, keys: Sequence[str]) -> bytes:
+    """Encode the state of a transaction, and the objects it changes."""
+    return json.dumps((state, list(keys))).encode()
+
+
+def _as_text(values: Values) -> dict[str, str | None]:
+    return {name: None if value is None else base64.b64encode(value).decode() for name, value in values.items()}
+
+
+def _of_text(values: Mapping[str, str | None]) -> dict[str, bytes | None]:
+    return {name: None if text is None else base64.b64decode(text) for name, text in values.items()}

@@ -42,8 +42,8 @@ class Entry:
     not end cleanly. `stream_times` are per partition; `next_ends` is, per step, the end of its next window,
     `next_timers` the processing time of its next timer, and `watermarks` the watermark that the batch used. `cells` is
     the last committed attempt that wrote to every shard: state that has not seen it was lost, or restored from an
-    older copy. `positions` are those of the shards in object storage after the batch. `intended` is the end of a batch that was started and whose output may already be visible: it is run
-    again to the same end.
+    older copy. `positions` are those of the shards in object storage after the batch. `intended` is the end of a batch
+    that was started and whose output may already be visible: it is run again to the same end.
     """
 
     epoch: int = 0

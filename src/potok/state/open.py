@@ -40,7 +40,7 @@ def open_objects(
     shard: int,
     *,
     create: bool = True,
-    named: Named = Named(),  # noqa: B008 - immutable
+    named: Named = Named(),
     copies: str = "",
 ) -> ObjectStore:
     """Open a shard in object storage, at the position that the ledger names, with its copy in a cache directory."""
@@ -75,7 +75,7 @@ def open_snapshots(
     shards: int,
     *,
     frozen: bool = False,
-    named: Named = Named(),  # noqa: B008 - immutable
+    named: Named = Named(),
     copies: str = "",
 ) -> Iterator[list[ShardSnapshot]]:
     """Open snapshots of all shards of a query.
@@ -110,7 +110,7 @@ def open_snapshot(
     query: str,
     shard: int,
     *,
-    named: Named = Named(),  # noqa: B008 - immutable
+    named: Named = Named(),
     copies: str = "",
 ) -> Iterator[ShardSnapshot]:
     """Open a snapshot of one shard."""
@@ -185,9 +185,7 @@ class StateLocation:
 
     def store(self, shard: int, *, create: bool = True) -> Store:
         if self.where.kind == OBJECTS:
-            return open_objects(
-                self.where, self.name, shard, create=create, named=self.named, copies=self.copies
-            )
+            return open_objects(self.where, self.name, shard, create=create, named=self.named, copies=self.copies)
         return open_store(self.where, self.name, shard, create=create)
 
     @contextmanager

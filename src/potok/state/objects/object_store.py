@@ -73,7 +73,7 @@ class ObjectStore(Store):
 
     @property
     def position(self) -> str | None:
-        reached = self._current().position()
+        reached = self._current().reached()
         return None if reached is None else str(reached)
 
     def local_path(self) -> Path:
@@ -118,7 +118,7 @@ class ObjectStore(Store):
         written = [(table, items) for table, items in writes if items]
         removed = [(table, keys) for table, keys in removals if keys]
         copy = self._fenced(attempt)
-        if not written and not removed and copy.position() is not None:
+        if not written and not removed and copy.reached() is not None:
             # Nothing to store: that this attempt was here is known from the ledger, and on this machine.
             copy.put_many(attempt, [])
             return
@@ -159,7 +159,7 @@ class ObjectStore(Store):
         written = {table for table, _ in writes}
         while True:
             copy = self._fenced(attempt)
-            at, tables = copy.position(), (written | set(copy.tables())) - set(dropped)
+            at, tables = copy.reached(), (written | set(copy.tables())) - set(dropped)
             number, chain, parent = (at.number + 1, at.chain, at.digest) if at else (1, secrets.token_hex(8), "")
             size = copy.size_bytes()
             header = Header(number, chain, parent, attempt, copy.base(), tuple(sorted(tables)), size, dropped)
@@ -203,7 +203,7 @@ class ObjectStore(Store):
         if target is None:
             newest = self._chain.newest()
             if not newest:
-                if local is None or local.position() is not None:
+                if local is None or local.reached() is not None:
                     self._directory.remove()
                     local = self._directory.empty()
                 return local
@@ -218,7 +218,7 @@ class ObjectStore(Store):
 
     def _followed(self, local: ShardCopy, end: Delta) -> bool:
         """Apply the deltas that a copy lacks; return whether they lead from it to the end."""
-        at = local.position()
+        at = local.reached()
         if at is None or at.chain != end.header.chain or not 0 < end.header.number - at.number <= FOLLOWED:
             return False
         try:
@@ -262,7 +262,7 @@ class ObjectStore(Store):
         """Write a snapshot if one is due, and collect what neither the ledger nor a reader needs any more."""
         assert self._target is not None
         copy = self._current()
-        at, base, size = copy.position(), copy.base(), copy.size_bytes()
+        at, base, size = copy.reached(), copy.base(), copy.size_bytes()
         if at is None:
             return
         due = base.bytes_since >= max(MOST_BYTES, size // 2) or at.number - base.number >= MOST_DELTAS + (size >> 20)

@@ -30,7 +30,7 @@ class ShardCopy(LmdbStore):
     def __init__(self, path: Path) -> None:
         super().__init__(path, durable=False)
 
-    def position(self) -> Position | None:
+    def reached(self) -> Position | None:
         """Return the position that the copy has reached; None if it is empty."""
         found = self._get(_POSITION)
         return None if found is None else Position.of(found.decode())
@@ -46,7 +46,7 @@ class ShardCopy(LmdbStore):
         if found is None:
             return None
         digest, base = json.loads(found)
-        same = digest == position.digest and position.chain == getattr(self.position(), "chain", None)
+        same = digest == position.digest and position.chain == getattr(self.reached(), "chain", None)
         return Base(**base) if same else None
 
     def holds(self, position: Position) -> bool:

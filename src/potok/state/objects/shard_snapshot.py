@@ -40,7 +40,7 @@ def write_snapshot(chain: Chain, directory: CopyDirectory, copy: ShardCopy) -> t
     try:
         copy.copy_to(path)
         taken = ShardCopy(path)
-        position = taken.position()
+        position = taken.reached()
         taken.close()
         assert position is not None
         name = f"{chain.prefix}snapshot/{position.number:016d}-{position.digest[:16]}"

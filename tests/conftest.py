@@ -20,8 +20,8 @@ from potok.log.kafka.errors import JarsNotFound
 from potok.settings import Settings
 from potok.spark.connector import CHOICE
 
-pytest_plugins = ("kafka", "servers", "opensearch", "apicurio", "cassandra_server", "left_open")
-"""What is in kafka.py and servers.py of this directory, servers for all tests, and in left_open.py."""
+pytest_plugins = ("kafka", "servers", "object_store", "opensearch", "apicurio", "cassandra_server", "left_open")
+"""Modules of this directory: servers for all tests, and checks of what tests leave open."""
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -14,6 +14,7 @@ EXTRAS = {
     "redis": ("redis",),
     "postgres": ("psycopg",),
     "cassandra": ("cassandra",),
+    "object-store": ("obstore",),
     "avro": ("fastavro",),
     "protobuf": ("google.protobuf",),
     "webhooks": ("uvicorn", "starlette", "httptools", "h2", "cryptography"),

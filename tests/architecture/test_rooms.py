@@ -11,7 +11,8 @@ from architecture.tree import ROOT, imports
 FLOORS = (
     {"redact"},
     {"errors", "version"},
-    {"checksum", "clock", "duration", "event_loop", "extras", "java_runtime", "machine", "permissions", "retry_policy"},
+    {"checksum", "clock", "duration", "event_loop", "extras", "failpoint"}
+    | {"java_runtime", "machine", "permissions", "retry_policy"},
     {"settings"},
     {"compat", "monitoring"},
     {"records"},

@@ -13,7 +13,7 @@ from potok.metadata.metadata_store import MetadataConflict, MetadataStore
 from potok.metadata.open import open_metadata
 
 
-@pytest.fixture(params=["redis", "postgres", "cassandra"])
+@pytest.fixture(params=["redis", "postgres", "cassandra", "directory", "s3"])
 def store(request: pytest.FixtureRequest) -> MetadataStore:
     return open_metadata(request.getfixturevalue(f"{request.param}_url"))
 

@@ -1,4 +1,4 @@
-"""Queries whose state is on a server: the same tables, the same deaths, and readers that need not be reported."""
+"""Queries whose state is elsewhere: the same tables, the same deaths, and readers that need not be reported."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from potok.state.entry import metadata_key_of
 from potok.topology.nodes.windows import tumbling_ms
 
 
-@pytest.fixture(params=["directory", "redis", "postgres", "cassandra"])
+@pytest.fixture(params=["directory", "redis", "postgres", "cassandra", "objects", "s3"])
 def state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> str:
     if request.param == "directory":
         return f"file:{tmp_path_factory.mktemp('elsewhere')}"
+    if request.param in ("objects", "s3"):
+        request.getfixturevalue("cache")
+    if request.param == "objects":
+        return f"object+file://{tmp_path_factory.mktemp('shared')}"
     url: str = request.getfixturevalue(f"{request.param}_url")
     return url
 

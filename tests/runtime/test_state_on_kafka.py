@@ -25,9 +25,10 @@ from potok.snapshots.tables import Tables
 from potok.topology.graph import Topology
 
 
-@pytest.fixture(params=["redis", "postgres", "cassandra"])
+@pytest.fixture(params=["redis", "postgres", "cassandra", "s3"])
 def settings(request: pytest.FixtureRequest, kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POTOK_CACHE_DIR", str(tmp_path / "cache"))
     return Settings(broker=kafka.url, state=request.getfixturevalue(f"{request.param}_url"), shards=2)
 
 

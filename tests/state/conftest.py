@@ -10,7 +10,7 @@ import pytest
 from potok.backends.state_url import Where
 from state.shard import Shard
 
-STORES = ("lmdb", "redis", "postgres", "cassandra")
+STORES = ("lmdb", "redis", "postgres", "cassandra", "directory", "s3")
 
 
 @pytest.fixture(params=STORES)
@@ -18,6 +18,8 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> Where:
     """A state location in each of the stores."""
     if request.param == "lmdb":
         return Where.of(tmp_path)
+    if request.param in ("directory", "s3"):
+        request.getfixturevalue("cache")
     return Where.of(request.getfixturevalue(f"{request.param}_url"))
 
 

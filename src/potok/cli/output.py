@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.cells import cell_len
@@ -109,6 +109,18 @@ def show_bytes(size: int) -> str:
             return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
         number /= 1024
     return f"{number:.1f} TB"
+
+
+PRICES = {"puts": 0.005, "lists": 0.005, "gets": 0.0004}
+"""US dollars per 1,000 requests to Amazon S3 Standard in its cheapest regions; deletes are free."""
+
+
+def requests_text(requests: Mapping[str, int]) -> str:
+    """Render requests to object storage with an estimate of their price."""
+    counts = ", ".join(f"{requests.get(kind, 0):,} {kind}" for kind in ("puts", "gets", "lists", "deletes"))
+    sizes = f"{show_bytes(requests.get('bytes_out', 0))} out, {show_bytes(requests.get('bytes_in', 0))} in"
+    price = sum(requests.get(kind, 0) * price / 1_000 for kind, price in PRICES.items())
+    return f"{counts}, {sizes}, about ${price:,.2f} at the prices of Amazon S3"
 
 
 def show_bytes_of_record(data: bytes) -> str:

@@ -47,13 +47,16 @@ def check_kafka(settings: Settings) -> Finding:
 
 def check_state(url: str) -> Iterator[Finding]:
     """Connect, compare clocks, and find out whether state can be written."""
-    from potok.backends.state_url import CASSANDRA, POSTGRES, REDIS, Where
+    from potok.backends.state_url import CASSANDRA, OBJECTS, POSTGRES, REDIS, Where
 
     ask = {REDIS: _ask_redis, POSTGRES: _ask_postgres, CASSANDRA: _ask_cassandra}
 
     try:
         where = Where.of(url)
         where.need_driver()
+        if where.kind == OBJECTS:
+            yield _check_objects(where)
+            return
         version, server_s, denied = ask[where.kind](where)
     except PotokError as error:
         yield Finding("state", "fail", error.message, error.hint)
@@ -63,6 +66,24 @@ def check_state(url: str) -> Iterator[Finding]:
     else:
         yield Finding("state", "ok", f"{where} answers and can be written ({version})")
     yield check_clock(server_s, str(where))
+
+
+def _check_objects(where: Where) -> Finding:
+    """Write an object under both conditions: some servers of the S3 protocol ignore them, and would lose writes."""
+    from potok.backends.objects.open import object_client
+
+    client, probe = object_client(where), f"doctor/{os.getpid()}-{time.time_ns()}"
+    try:
+        first = client.create(probe, b"1")
+        again = client.create(probe, b"2")
+        second = client.replace(probe, b"3", first or "")
+        stale = client.replace(probe, b"4", first or "")
+    finally:
+        client.delete([probe])
+    if first is None or again is not None or second is None or stale is not None:
+        hint = "use a server that supports If-None-Match and If-Match on PUT, or another state store"
+        return Finding("state", "fail", f"{where} ignores the conditions of writes", hint)
+    return Finding("state", "ok", f"{where} answers, can be written, and checks conditions")
 
 
 def _ask_redis(where: Where) -> tuple[str, float, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from potok.backends.state_url import CASSANDRA, FILE, REDIS, UnknownStore, Where
+from potok.backends.state_url import CASSANDRA, FILE, OBJECTS, REDIS, UnknownStore, Where
 from potok.metadata.metadata_store import MetadataStore
 
 
 def open_metadata(where: str | Where) -> MetadataStore:
-    """Open the metadata store on a server, for queries whose log does not store metadata itself.
+    """Open the metadata store on a server or in object storage, for queries whose log does not store metadata itself.
 
     >>> store = open_metadata("redis://localhost:6379/0")
     """
@@ -15,6 +15,10 @@ def open_metadata(where: str | Where) -> MetadataStore:
     if location.kind == FILE:
         raise UnknownStore(str(location))
     location.need_driver()
+    if location.kind == OBJECTS:
+        from potok.metadata.object_metadata import ObjectMetadata
+
+        return ObjectMetadata(location)
     if location.kind == REDIS:
         from potok.metadata.redis_metadata import RedisMetadata
 

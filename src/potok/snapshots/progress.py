@@ -37,6 +37,8 @@ class Progress:
     stream_time_jumps: dict[str, int] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     """How often each expression of a statement failed and was NULL."""
+    object_requests: dict[str, int] = field(default_factory=dict)
+    """Requests to object storage by kind, and bytes in both directions; empty for other stores."""
 
 
 def read_progress(metadata: MetadataStore, query: str) -> Progress | None:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from potok.backends.objects.object_client import ObjectMissing
 from potok.errors import QueryError
 from potok.state.cell import decode_cell, decode_fixed, values_before
 from potok.state.fence import Fence
@@ -103,7 +104,12 @@ def open_frozen(look: Callable[[], Committed]) -> tuple[Snapshot, ExitStack] | N
     for _ in range(TRIES):
         found = look()
         with suppress(SnapshotGone), ExitStack() as opening:
-            shards = opening.enter_context(found.state.snapshots(found.shards))
+            try:
+                shards = opening.enter_context(found.state.snapshots(found.shards))
+            except ObjectMissing:
+                if look() == found:
+                    raise
+                continue
             if not all(shard.frozen for shard in shards):
                 return None
             if look() == found:
@@ -134,7 +140,13 @@ def read_snapshots(
     for _ in range(TRIES):
         committed = [look() for look in looks]
         with suppress(SnapshotGone), ExitStack() as held:
-            opened = [held.enter_context(found.state.snapshots(found.shards, frozen=frozen)) for found in committed]
+            try:
+                opened = [held.enter_context(found.state.snapshots(found.shards, frozen=frozen)) for found in committed]
+            except ObjectMissing:
+                if [look() for look in looks] == committed:
+                    raise
+                # Collected since the first look.
+                continue
             if [look() for look in looks] != committed:
                 continue
             result = work([Snapshot(shards, found.fence) for shards, found in zip(opened, committed, strict=True)])

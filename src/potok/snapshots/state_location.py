@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from potok.backends.state_url import Where
+from potok.backends.state_url import OBJECTS, Where
 from potok.errors import QueryError
 from potok.log.broker import Broker
 from potok.metadata.metadata_store import MetadataStore
+from potok.snapshots.ledger_view import read_entry
 from potok.state.entry import metadata_key_of
 from potok.state.open import StateLocation
 
@@ -39,7 +40,9 @@ def next_to_log(broker: Broker) -> Where:
 def state_of(broker: Broker, query: str) -> StateLocation:
     """Return the location of the cells of a query; next to the log by default."""
     written = broker.get_metadata(metadata_key_of(query, "state"))
-    return StateLocation(Where.of(written.decode()) if written else next_to_log(broker), cells_of(broker, query))
+    found = StateLocation(Where.of(written.decode()) if written else next_to_log(broker), cells_of(broker, query))
+    entry = read_entry(broker, query) if found.where.kind == OBJECTS else None
+    return found if entry is None else found.at(entry)
 
 
 def encoded_location(broker: Broker, where: Where) -> bytes:
@@ -48,10 +51,13 @@ def encoded_location(broker: Broker, where: Where) -> bytes:
     return b"" if str(where) == str(next_to_log(broker)) else str(where).encode()
 
 
-def chosen_state(broker: Broker, query: str, setting: str) -> StateLocation:
-    """Return where a query that starts stores its cells: where they are or, for a new query, where the setting says."""
+def chosen_state(broker: Broker, query: str, setting: str, copies: str = "") -> StateLocation:
+    """Return where a query that starts stores its cells: where they are or, for a new query, where the setting says.
+
+    `copies` is the directory for copies of cells in object storage; empty for the cache directory of each machine.
+    """
     wanted, there = Where.of(setting) if setting else None, state_of(broker, query)
     is_new = broker.get_metadata(metadata_key_of(query, "ledger")) is None
     if wanted is not None and not is_new and str(wanted) != str(there.where):
         raise StateIsElsewhere(query, there.where, wanted)
-    return StateLocation(wanted or there.where, there.name).with_password()
+    return StateLocation(wanted or there.where, there.name, there.named, copies).with_password()

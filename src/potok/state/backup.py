@@ -14,12 +14,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
 
 from potok.errors import StateError
 from potok.permissions import private_opener
+from potok.state.cell_batches import OPTIONS, SCHEMA, cell_batch, cell_rows
 from potok.state.entry import Entry
 from potok.state.store import Row, ShardSnapshot
 
@@ -30,8 +31,6 @@ _FILE_NAME = re.compile(r"shard-\d+\.arrow")
 
 PAGE = 20_000
 """Cells per record batch of a file."""
-
-_SCHEMA = pa.schema([("table", pa.dictionary(pa.int32(), pa.string())), ("key", pa.binary()), ("cell", pa.binary())])
 
 
 class NoBackup(StateError):
@@ -117,23 +116,16 @@ def _listed(directory: Path, file: Mapping[str, Any]) -> ShardFile:
 def write_shard(directory: Path, shard: int, snapshot: ShardSnapshot) -> ShardFile:
     """Write the cells of a shard to a file that is durable when this returns."""
     name, count = f"shard-{shard}.arrow", 0
-    options = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
     with open(directory / name, "wb", opener=private_opener) as file:
-        with pa.ipc.new_stream(file, _SCHEMA, options=options) as writer:
+        with pa.ipc.new_stream(file, SCHEMA, options=OPTIONS) as writer:
             tables = snapshot.tables()
             for number, table in enumerate(tables):
                 for page in _pages(snapshot.rows(table)):
-                    writer.write_batch(_batch(tables, number, page))
+                    writer.write_batch(cell_batch(tables, number, page))
                     count += len(page)
         file.flush()
         os.fsync(file.fileno())
     return ShardFile(name, count, (directory / name).stat().st_size, _digest(directory / name))
-
-
-def _batch(tables: list[str], number: int, page: list[Row]) -> pa.RecordBatch:
-    names = pa.DictionaryArray.from_arrays(pa.array([number] * len(page), pa.int32()), pa.array(tables, pa.string()))
-    keys, cells = ([row[part] for row in page] for part in (0, 1))
-    return pa.record_batch([names, pa.array(keys, pa.binary()), pa.array(cells, pa.binary())], schema=_SCHEMA)
 
 
 def _pages(rows: Iterable[Row]) -> Iterator[list[Row]]:
@@ -163,9 +155,7 @@ def read_shard(directory: Path, file: ShardFile) -> Iterator[tuple[str, list[Row
     path = directory / file.name
     try:
         with pa.OSFile(str(path), "rb") as source, pa.ipc.open_stream(source) as reader:
-            for batch in reader:
-                table = batch.column("table")[0].as_py()
-                yield table, list(zip(batch.column("key").to_pylist(), batch.column("cell").to_pylist(), strict=True))
+            yield from cast("Iterator[tuple[str, list[Row]]]", cell_rows(reader))
     except (OSError, pa.ArrowException) as error:
         raise DamagedBackup(path, str(error)) from error
 

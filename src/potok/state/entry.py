@@ -42,8 +42,8 @@ class Entry:
     not end cleanly. `stream_times` are per partition; `next_ends` is, per step, the end of its next window,
     `next_timers` the processing time of its next timer, and `watermarks` the watermark that the batch used. `cells` is
     the last committed attempt that wrote to every shard: state that has not seen it was lost, or restored from an
-    older copy. `intended` is the end of a batch that was started and whose output may already be visible: it is run
-    again to the same end.
+    older copy. `positions` are those of the shards in object storage after the batch. `intended` is the end of a batch
+    that was started and whose output may already be visible: it is run again to the same end.
     """
 
     epoch: int = 0
@@ -59,6 +59,7 @@ class Entry:
     next_timers: dict[str, int] = field(default_factory=dict)
     cells: Attempt | None = None
     intended: Offsets | None = None
+    positions: dict[int, str] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         data: dict[str, Any] = {
@@ -76,6 +77,7 @@ class Entry:
             "next_timers": self.next_timers,
             "cells": self.cells,
             **({"intended": self.intended.to_json()} if self.intended else {}),
+            **({"positions": self.positions} if self.positions else {}),
         }
         return json.dumps(data, sort_keys=True).encode()
 
@@ -105,6 +107,7 @@ class Entry:
             found.get("next_timers", {}),
             Attempt(*found["cells"]) if found.get("cells") else None,
             Offsets.of_json(found["intended"]) if found.get("intended") else None,
+            {int(shard): str(position) for shard, position in found.get("positions", {}).items()},
         )
 
     def sealed(self, *, after: Entry | None = None, batch: int = 0) -> Entry:

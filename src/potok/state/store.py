@@ -1,8 +1,8 @@
 """The interface of every store of cells, and the format of their keys.
 
-A store holds the cells of one shard of a query: in LMDB (`state/lmdb/`), Redis (`redis_store.py`), PostgreSQL
-(`postgres_store.py`) or Cassandra (`cassandra/`). Cells and stored keys are the same bytes everywhere, so that they can
-be copied from one to another.
+A store holds the cells of one shard of a query: in LMDB (`state/lmdb/`), Redis, PostgreSQL, Cassandra
+(`state/cassandra/`) or object storage (`state/objects/`). Cells and stored keys are the same bytes everywhere, so that
+they can be copied from one to another.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import islice
 
+from potok.backends.objects.object_client import Requests
 from potok.errors import StateError
 from potok.state.cell import REPAIR, Cell, decode_cell
 from potok.state.fence import Attempt
@@ -122,6 +123,16 @@ class Store(ABC):
 
     location: str
     """The location of the shard, for messages."""
+
+    @property
+    def position(self) -> str | None:
+        """Return the position that the ledger stores for this shard; None if the store needs none."""
+        return None
+
+    @property
+    def requests(self) -> Requests | None:
+        """Return the requests sent since the store was opened, if each of them has a price."""
+        return None
 
     @abstractmethod
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from potok.backends.state_url import FILE
@@ -74,7 +75,9 @@ def verify(location: StateLocation, shards: int) -> Findings:
     for shard in range(shards):
         where = str(shard_path(location.where, location.name, shard)) if location.where.kind == FILE else str(location)
         try:
-            for said in isolated(lambda shard=shard: _check_shard(location, shards, shard)):  # type: ignore[misc]
+            # Before the fork: the client of a bucket has threads.
+            path = location.local_path(shard)
+            for said in isolated(lambda shard=shard, path=path: _check_shard(location, shards, shard, path)):  # type: ignore[misc]
                 found.cells += said["cells"]
                 found.bytes += said["bytes"]
                 found.damaged += [Damage(shard, table, bytes.fromhex(key)) for table, key in said["damaged"]]
@@ -83,10 +86,11 @@ def verify(location: StateLocation, shards: int) -> Findings:
     return found
 
 
-def _check_shard(location: StateLocation, shards: int, shard: int) -> Iterator[dict[str, Any] | None]:
+def _check_shard(
+    location: StateLocation, shards: int, shard: int, path: Path | None
+) -> Iterator[dict[str, Any] | None]:
     found = Findings()
-    if location.where.kind == FILE:
-        path = shard_path(location.where, location.name, shard)
+    if path is not None:
         with LmdbSnapshot(path, whole=True) as snapshot:
             yield from _check_snapshot(found, shard, snapshot)
     else:

@@ -15,7 +15,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from potok.cli.output import counted, note, print_json, show_bytes
+from potok.cli.output import counted, note, print_json, requests_text, show_bytes
 from potok.cli.queries.diff import print_changes
 from potok.cli.queries.terminal import CapturedOutput, silent_keys, terminal_stream
 from potok.duration import show_ms
@@ -210,6 +210,8 @@ def _grid(snapshot: Snapshot) -> Table:
     grid.add_row("lag", f"{snapshot['lag']:,}", "records not yet read")
     grid.add_row("batch", f"{snapshot['batch_ms']:,} ms", f"number {snapshot['batch']:,}")
     grid.add_row("state", show_bytes(snapshot["state_bytes"]), escape(_keys(snapshot)))
+    if any(snapshot.get("object_requests", {}).values()):
+        grid.add_row("requests", "", escape(requests_text(snapshot["object_requests"])))
     count = snapshot["dead_letters"]
     grid.add_row("dead letters", f"[yellow]{count:,}[/]" if count else "0", escape(_reasons(snapshot)))
     return grid

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from potok.cli.options import Broker, Json, command_app, opened_log
-from potok.cli.output import counted, note, print_json, print_table, show_bytes, show_bytes_of_record
+from potok.cli.output import counted, note, print_json, print_table, requests_text, show_bytes, show_bytes_of_record
 from potok.cli.queries.program import Program, load_topology
 from potok.cli.state.tables import chosen_query
 
@@ -43,16 +43,19 @@ def show(context: typer.Context, query: QueryName = None, broker: Broker = None,
     size = show_bytes(sum(shard["bytes"] for shard in found["shards"]))
     where = f"batch {found['batch']}, at {found['location']}"
     note(f'query "{found["query"]}": {counted(len(found["shards"]), "shard")}, {size}, {where}')
+    if found["object_requests"]:
+        note(f"requests of all batches: {requests_text(found['object_requests'])}")
 
 
 def _status_of(log: Log, query: str) -> dict[str, Any]:
     from potok.snapshots.ledger_view import read_entry
+    from potok.snapshots.progress import read_progress
     from potok.snapshots.state_location import state_of
     from potok.state.store import StateMissing
 
     entry = read_entry(log, query)
     assert entry is not None
-    state = state_of(log, query).with_password()
+    state, progress = state_of(log, query).with_password(), read_progress(log, query)
 
     def shards() -> Iterator[dict[str, Any]]:
         for shard in range(entry.shards):
@@ -71,6 +74,7 @@ def _status_of(log: Log, query: str) -> dict[str, Any]:
         "start": entry.epoch,
         "batch": entry.batch,
         "shards": list(shards()),
+        "object_requests": {} if progress is None else progress.object_requests,
     }
 
 

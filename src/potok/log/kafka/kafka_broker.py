@@ -285,15 +285,20 @@ class KafkaBroker(Broker):
     def _life(self, query: str) -> str:
         """Return an id that is new with each ledger of a query; deleted with its other metadata."""
         metadata_key = _ledger_id_key(query)
-        if self.home.get_metadata(metadata_key) is None:
-            try:
-                self.home.set_metadata({metadata_key: uuid.uuid4().hex.encode()}, {metadata_key: None})
-            except MetadataConflict:
-                pass  # another process was faster
+        known = self.home.get_metadata(metadata_key)
+        if known is not None:
+            return known.decode()
+        try:
+            self.home.set_metadata({metadata_key: uuid.uuid4().hex.encode()}, {metadata_key: None})
+        except MetadataConflict:
+            pass  # another process was faster
         return (self.home.get_metadata(metadata_key) or b"").decode()
 
     def get_metadata(self, name: str) -> bytes | None:
         return self.home.get_metadata(name) if self._has_home else None
+
+    def get_metadata_of(self, names: Sequence[str]) -> tuple[bytes | None, ...]:
+        return self.home.get_metadata_of(names) if self._has_home else (None,) * len(names)
 
     def list_metadata(self, prefix: str) -> dict[str, bytes]:
         return self.home.list_metadata(prefix) if self._has_home else {}

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from potok.backends.objects.object_client import Requests
 from potok.expressions.failures import Failure, first_of_each
 from potok.log.broker import Staged
 from potok.operators.core.dead_letters import ReasonCounts, add_reason_counts
@@ -36,6 +37,10 @@ class Report:
     next_timers: dict[str, int] = field(default_factory=dict)
     state_keys: dict[str, int] = field(default_factory=dict)
     state_bytes: dict[int, int] = field(default_factory=dict)
+    positions: dict[int, str] = field(default_factory=dict)
+    """The positions of shards in object storage."""
+    requests: Requests = field(default_factory=Requests)
+    """The requests to object storage."""
     written: int = 0
     order_keys: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """The order key of the first record of staged output, by its id, until it is arranged."""
@@ -83,6 +88,9 @@ class Report:
         for table, keys in other.state_keys.items():
             self.state_keys[table] = self.state_keys.get(table, 0) + keys
         self.state_bytes |= other.state_bytes
+        for shard, position in other.positions.items():
+            self.positions[shard] = max(position, self.positions.get(shard, ""))
+        self.requests.add(other.requests)
         self.written += other.written
         self.bytes_in += other.bytes_in
         merge(self.times, other.times)

@@ -209,7 +209,7 @@ class BatchRunner:
             end.at_ms or now_ms(),
             sinks,
             self.plan.topology.name,
-            self.state,
+            self.state.at(entry),
             self._careful,
             on_one_machine(self.executor.master),
             entry.cells,
@@ -245,6 +245,7 @@ class BatchRunner:
             watermarks=spec.watermarks,
             cells=spec.fence.attempt if self.plan.depth else entry.cells,
             intended=None,
+            positions={**entry.positions, **report.positions},
         )
         metrics = self.metrics
         metrics.begin(batch_ms)

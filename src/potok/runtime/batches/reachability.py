@@ -42,6 +42,6 @@ def check_reach(master: str, broker: Broker, plan: Plan, state: StateLocation) -
             query,
             master,
             f"its state is in a directory of this machine: {state.where}",
-            'use state="redis://host:6379/0", state="postgresql://user@host/database" '
+            'use state="s3://bucket/prefix", state="redis://host:6379/0", state="postgresql://user@host/database" '
             'or state="cassandra://user@host/keyspace"',
         )

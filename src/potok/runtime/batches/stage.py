@@ -140,6 +140,10 @@ class Stage:
                 self.report.next_timers[operator.name] = processing_timer
         assert self._shard is not None
         self.report.state_bytes[self._shard] = store.size_bytes()
+        if (position := store.position) is not None:
+            self.report.positions[self._shard] = position
+        if (requests := store.requests) is not None:
+            self.report.requests.add(requests)
 
 
 def _cells_of(node: Node) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 
 from potok.backends.state_url import Where
 from potok.log.broker import Broker
@@ -43,7 +44,7 @@ def exchange(
     }
     directory = query_directory(broker, query)
     failpoint("exchange.before")
-    ledger.replace(entry, changes)
+    ledger.replace(replace(entry, positions=new.positions(entry.shards)), changes)
     failpoint("exchange.done")
     new.close(entry.shards)
     remove_replaced(broker, query)

@@ -84,7 +84,8 @@ def reset(
         topics: dict[str, dict[int, int]] = {}
         for move in moves:
             topics.setdefault(move.topic, {})[move.partition] = move.after
-        forgotten: tuple[str, ...] = ("stream_times", "next_ends", "watermarks", "next_timers") if drop_state else ()
+        of_state = ("stream_times", "next_ends", "watermarks", "next_timers", "positions")
+        forgotten: tuple[str, ...] = of_state if drop_state else ()
         changes: dict[str, Any] = {field: {} for field in forgotten}
         if drop_state:
             changes["cells"] = None

@@ -96,7 +96,7 @@ def prepare(
         misfits = [change for change in changes if not change.fits]
         if misfits:
             raise StateDoesNotFit(topology.name, misfits)
-        state = chosen_state(broker, topology.name, settings.state)
+        state = chosen_state(broker, topology.name, settings.state, settings.cache_dir)
         make_topics(topology, broker)
         load()
         ledger = Ledger(broker, topology.name)
@@ -111,7 +111,7 @@ def prepare(
         on_lost = OnLost(settings.on_lost)
         positions = starting_offsets(broker, topology.source_topics, known, start, on_lost, topology.name)
         _begin(plan, broker, ledger, metrics, positions, state)
-        _drop_orphans(plan, state)
+        _drop_orphans(plan, state.at(ledger.entry))
         # Output that a killed process staged and never published; no other process removes it.
         shutil.rmtree(directory / "staging", ignore_errors=True)
     except BaseException:

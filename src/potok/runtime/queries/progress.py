@@ -22,6 +22,8 @@ class Totals:
     steps_late: Counter[str] = field(default_factory=Counter)
     jumps: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
+    requests: Counter[str] = field(default_factory=Counter)
+    """Requests to object storage, and bytes in both directions."""
 
     @classmethod
     def of_progress(cls, data: bytes | None) -> Totals:
@@ -38,6 +40,7 @@ class Totals:
             Counter({step: counts.get("late", 0) for step, counts in steps.items()}),
             Counter(found.get("stream_time_jumps", {})),
             Counter(found.get("failures", {})),
+            Counter(found.get("object_requests", {})),
         )
 
     def __deepcopy__(self, _: object) -> Totals:
@@ -51,6 +54,7 @@ class Totals:
             self.steps_late.copy(),
             self.jumps.copy(),
             self.failures.copy(),
+            self.requests.copy(),
         )
 
     def add(self, report: Report, records: int) -> None:
@@ -62,6 +66,7 @@ class Totals:
         self.steps_late += report.late
         self.jumps += report.jumps
         self.failures += report.failures
+        self.requests += Counter(report.requests.counts())
 
 
 @dataclass(slots=True)
@@ -117,6 +122,7 @@ class QueryMetrics:
             "watermarks": self.watermarks,
             "stream_time_jumps": dict(totals.jumps),
             "failures": dict(totals.failures),
+            "object_requests": dict(totals.requests),
             "steps": {
                 name: {
                     "in": totals.steps_in[name],

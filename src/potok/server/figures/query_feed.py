@@ -112,6 +112,7 @@ class QueryFeed:
             "failures": dict(progress.failures),
             "state_bytes": progress.state_bytes,
             "state_keys": sum(progress.state_keys.values()),
+            "object_requests": progress.object_requests,
             "tables": dict(progress.state_keys),
             "steps": {
                 name: {

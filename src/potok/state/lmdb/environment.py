@@ -70,9 +70,10 @@ class EnvironmentClosed(StateError):
 class Environment:
     """An LMDB environment that grows when it is full, and remaps when another process has grown it."""
 
-    def __init__(self, path: Path, *, create: bool) -> None:
+    def __init__(self, path: Path, *, create: bool, durable: bool = True) -> None:
+        """Without `durable`, commits are not synced: for files that can be recreated after the machine has crashed."""
         self.path = path
-        self._closed = False
+        self._closed, self._durable = False, durable
         with naming_machine(f"opening the state at {path}"):
             if create:
                 private_directory(path)
@@ -112,6 +113,8 @@ class Environment:
             max_readers=MAX_READERS,
             readonly=not create,
             create=create,
+            sync=self._durable,
+            metasync=self._durable,
             readahead=False,
             meminit=False,
             mode=FILE_MODE,
@@ -182,6 +185,13 @@ class Environment:
             f"the state at {self.path} cannot be used: {error}", hint="check the disk and the owner of the files"
         )
 
+    def copy_to(self, directory: Path) -> None:
+        """Write a compact copy of the newest transaction into an existing directory."""
+        try:
+            self._env.copy(str(directory), compact=True)
+        except lmdb.Error as error:
+            raise self.translated(error) from error
+
     def check_whole(self) -> None:
         """Verify the checksum of every page."""
         try:
@@ -202,7 +212,7 @@ class Environment:
         self._checked.close()
 
 
-def open_environment(path: Path, *, create: bool = True) -> Environment:
+def open_environment(path: Path, *, create: bool = True, durable: bool = True) -> Environment:
     """Return the environment at a path: the one that this process has open, or a new one."""
     real = os.path.abspath(path)
     with _guard:
@@ -214,7 +224,7 @@ def open_environment(path: Path, *, create: bool = True) -> Environment:
         if found is None:
             _forget_inherited()
             _forget_removed()
-            found = _open[key] = Environment(Path(real), create=create)
+            found = _open[key] = Environment(Path(real), create=create, durable=durable)
         return found
 
 

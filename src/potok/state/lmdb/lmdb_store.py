@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -43,20 +43,18 @@ ATTEMPT_FORMAT = struct.Struct(">IQ")
 class LmdbStore(Store):
     """One environment of named tables, two trees each (`buffered.py`)."""
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
+    def __init__(self, path: Path, *, create: bool = True, durable: bool = True) -> None:
         if not create and not is_there(path):
             raise StateMissing(path)
-        self.path, self.location = path, str(path)
-        self._environment = open_environment(path, create=create)
+        self.path, self.location, self._durable = path, str(path), durable
+        self._environment = open_environment(path, create=create, durable=durable)
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
         trees = BufferedTable(table, self._environment.table)
         return self._environment.read(lambda txn: trees.get_many(txn, keys))
 
     def put_many(self, attempt: Attempt, writes: Writes, removals: Removals = ()) -> None:
-        writes = [(table, items) for table, items in writes if items]
-        removals = [(table, keys) for table, keys in removals if keys]
-        trees = {table: BufferedTable(table, self._environment.table) for table, _ in [*writes, *removals]}
+        change = self._change(writes, removals)
         meta = self._environment.table(META)
 
         def work(txn: Any) -> None:
@@ -65,13 +63,24 @@ class LmdbStore(Store):
             if attempt < highest:
                 raise StaleAttempt(attempt, highest, self.location)
             txn.put(ATTEMPT, ATTEMPT_FORMAT.pack(*attempt), db=meta)
-            for table, keys in removals:
-                for key in keys:
-                    trees[table].delete(txn, key)
-            for table, items in writes:
-                trees[table].put_many(txn, items)
+            change(txn)
 
         self._environment.write(work)
+
+    def _change(self, writes: Writes, removals: Removals) -> Callable[[Any], None]:
+        """Return what applies writes and removals in a transaction; opens their tables before it."""
+        written = [(table, items) for table, items in writes if items]
+        removed = [(table, keys) for table, keys in removals if keys]
+        trees = {table: BufferedTable(table, self._environment.table) for table, _ in [*written, *removed]}
+
+        def apply(txn: Any) -> None:
+            for table, keys in removed:
+                for key in keys:
+                    trees[table].delete(txn, key)
+            for table, items in written:
+                trees[table].put_many(txn, items)
+
+        return apply
 
     def page(self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int) -> list[Row]:
         trees = BufferedTable(table, self._environment.table)
@@ -88,15 +97,18 @@ class LmdbStore(Store):
         return logical_tables(self._environment.table_names())
 
     def drop_tables(self, tables: Sequence[str]) -> None:
-        there = set(self._environment.table_names())
+        self._environment.write(self._drop(tables))
+
+    def _drop(self, tables: Sequence[str]) -> Callable[[Any], None]:
+        there = set(self._environment.table_names()) if tables else set()
         names = [tree for table in tables for tree in trees_of(table) if tree in there]
         handles = [self._environment.table(name) for name in names]
 
-        def work(txn: Any) -> None:
+        def apply(txn: Any) -> None:
             for handle in handles:
                 txn.drop(handle, delete=False)
 
-        self._environment.write(work)
+        return apply
 
     def attempt(self) -> Attempt | None:
         meta = self._environment.table(META)
@@ -108,7 +120,7 @@ class LmdbStore(Store):
     def clear(self) -> None:
         close_environment(self.path)
         shutil.rmtree(self.path, ignore_errors=True)
-        self._environment = open_environment(self.path)
+        self._environment = open_environment(self.path, durable=self._durable)
 
     def size_bytes(self) -> int:
         return self._environment.size_bytes()

@@ -1,0 +1,93 @@
+"""Queries whose cells are in object storage: what other machines find there."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from potok import StreamsBuilder, backup, open_broker, reshard, restore, seconds, tumbling
+from potok.snapshots.progress import read_progress
+from potok.snapshots.state_location import state_of
+from potok.snapshots.tables import open_tables
+from potok.state.verify import verify
+from potok.testing import TestDriver
+
+
+def program() -> StreamsBuilder:
+    builder = StreamsBuilder("orders")
+    orders = builder.stream("orders", value=float).group_by_key()
+    orders.sum(name="totals")
+    orders.windowed_by(tumbling(seconds(10))).count(name="counts")
+    return builder
+
+
+@pytest.fixture(params=["directory_url", "s3_url"])
+def url(request: pytest.FixtureRequest, cache: Path) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+def send(driver: TestDriver, first: int, last: int) -> None:
+    for number in range(first, last):
+        driver.send("orders", float(number), f"user{number % 7}", timestamp=number * 1_000)
+    driver.run()
+
+
+def expected(last: int) -> dict[str, float]:
+    totals: dict[str, float] = {}
+    for number in range(last):
+        totals[f"user{number % 7}"] = totals.get(f"user{number % 7}", 0.0) + number
+    return totals
+
+
+def test_another_machine_restores_the_shards_and_resumes(url: str, tmp_path: Path, cache: Path) -> None:
+    with TestDriver(program(), directory=tmp_path / "data", shards=2, state=url) as driver:
+        send(driver, 0, 50)
+        send(driver, 50, 60)
+    shutil.rmtree(cache)
+    with TestDriver(program(), directory=tmp_path / "data", state=url) as driver:
+        assert driver.table("totals").all() == expected(60)
+        send(driver, 60, 70)
+        assert driver.table("totals").all() == expected(70)
+    shutil.rmtree(cache)
+    with open_tables(tmp_path / "data", "orders") as tables:
+        assert dict(tables["totals"].all()) == expected(70)
+
+
+def test_a_machine_that_has_the_last_version_sends_one_request_per_changed_shard(url: str, tmp_path: Path) -> None:
+    with TestDriver(program(), directory=tmp_path / "data", shards=2, state=url) as driver:
+        send(driver, 0, 50)
+        before = requests_of(driver)
+        send(driver, 50, 60)
+        after = requests_of(driver)
+    assert after["puts"] - before["puts"] == 2
+    assert [after.get(kind, 0) - before.get(kind, 0) for kind in ("gets", "lists", "deletes")] == [0, 0, 0]
+    assert after["bytes_out"] > before["bytes_out"] > 0
+
+
+def requests_of(driver: TestDriver) -> dict[str, int]:
+    progress = read_progress(driver.broker, "orders")
+    assert progress is not None
+    return progress.object_requests
+
+
+def test_backup_restore_reshard_and_verify_work(url: str, tmp_path: Path, cache: Path) -> None:
+    with TestDriver(program(), directory=tmp_path / "data", shards=2, state=url) as driver:
+        send(driver, 0, 50)
+        backup(driver.broker, "orders", tmp_path / "backup")
+        send(driver, 50, 60)
+    assert reshard(program().build(), open_broker(tmp_path / "data"), 3) == 2
+    with TestDriver(program(), directory=tmp_path / "data") as driver:
+        assert driver.table("totals").all() == expected(60)
+        send(driver, 60, 70)
+    restore(open_broker(tmp_path / "data"), tmp_path / "backup", force=True)
+    shutil.rmtree(cache)
+    location = state_of(open_broker(tmp_path / "data"), "orders")
+    assert str(location.where) == url
+    found = verify(location, 2)
+    assert found.sound and found.cells > 0
+    with TestDriver(program(), directory=tmp_path / "data") as driver:
+        assert driver.table("totals").all() == expected(50)
+        driver.run()
+        assert driver.table("totals").all() == expected(70)

@@ -28,6 +28,17 @@ WITHOUT_SPARK = [
     "log.publish.sent",
     "log.publish.committed",
 ]
+BY_TASK = [
+    "log.publish.slot.written",
+    "log.publish.slot.written:2",
+    "log.publish.slot.written:5",
+    "log.publish.slots",
+    "log.publish.written:2",
+    "log.publish.sent",
+    "log.publish.committed",
+]
+"""Inside the transactions of single tasks, between them and that of the driver, and after it."""
+
 WITH_SPARK = ["log.publish.written:2", "log.publish.sent:2", "log.publish.committed:2"]
 """Before, inside and after the transaction: after `sent` Kafka has the output and the ledger does not know it."""
 
@@ -59,7 +70,11 @@ def committed(bootstrap: str, topic: str) -> Counter[bytes]:
 
 @pytest.mark.parametrize(
     ("program", "failpoints", "prefix"),
-    [("without_spark", WITHOUT_SPARK, "killed-alone-"), ("orders_program", WITH_SPARK, "killed-")],
+    [
+        ("without_spark", WITHOUT_SPARK, "killed-alone-"),
+        ("by_task_without_spark", BY_TASK, "killed-by-task-"),
+        ("orders_program", WITH_SPARK, "killed-"),
+    ],
 )
 def test_a_query_on_kafka_killed_around_its_transactions_writes_each_result_once(
     kafka: ServerStatus, tmp_path: Path, program: str, failpoints: list[str], prefix: str

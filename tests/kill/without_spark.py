@@ -9,6 +9,7 @@ from collections.abc import Callable
 from potok import StreamsBuilder
 from potok.log.open import open_broker
 from potok.runtime.batches.batch import BatchRunner
+from potok.runtime.batches.executor import Executor
 from potok.runtime.batches.group_batch import run_batch
 from potok.runtime.batches.in_process_executor import InProcessExecutor
 from potok.runtime.planning.planner import Planner
@@ -18,13 +19,19 @@ from potok.settings import Settings
 from tests.kill import orders_program
 
 
-def main(url: str, batch: int, prefix: str, build: Callable[[str], StreamsBuilder] = orders_program.build) -> None:
+def main(
+    url: str,
+    batch: int,
+    prefix: str,
+    build: Callable[[str], StreamsBuilder] = orders_program.build,
+    executor: Executor | None = None,
+) -> None:
     settings = Settings(broker=url, shards=2)
     broker = open_broker(url, settings)
     prepared = prepare(build(prefix), broker, settings)
     plan, ledger = prepared.plan, prepared.ledger
     parts = plan, ledger, prepared.directory, prepared.metrics
-    runner = BatchRunner(InProcessExecutor(), broker, *parts, prepared.state)
+    runner = BatchRunner(executor or InProcessExecutor(), broker, *parts, prepared.state)
     # Several tasks for each batch, with a shuffle between them.
     runner.small_batch = -1
     topics = plan.topology.source_topics

@@ -13,7 +13,7 @@ from potok.dsl.inputs.events import event_writing
 from potok.dsl.inputs.serdes import schema_of, sink_format
 from potok.dsl.joins.stream_joins import Joining
 from potok.dsl.processing import Processing
-from potok.dsl.sinks.delivering import guarantee_of
+from potok.dsl.sinks.delivering import by_task_of, guarantee_of
 from potok.dsl.sinks.external_sinks import ExternalSinks
 from potok.dsl.sinks.lake_sinks import LakeSinks
 from potok.dsl.sinks.message_sinks import MessageSinks
@@ -27,7 +27,7 @@ from potok.errors import TopologyError
 from potok.events.write import EnvelopeName
 from potok.expressions.function import Function
 from potok.records.formats.registered.declare import RegisteredType
-from potok.sinks.guarantee import Guarantee, GuaranteeName
+from potok.sinks.guarantee import Atomicity, Guarantee, GuaranteeName
 from potok.topology.nodes import Arm, Branch, Merge, Node, Repartition, SelectKey, Sink, ToTable
 
 CleanupPolicy = Literal["delete", "compact", "compact,delete"]
@@ -44,6 +44,7 @@ class SinkOptions(TypedDict, total=False):
     retention: Duration | None
     cleanup_policy: CleanupPolicy
     guarantee: GuaranteeName
+    atomic: Atomicity
     envelope: EnvelopeName | None
     event: type | Sequence[type] | None
 
@@ -148,6 +149,7 @@ class Stream(
         retention: Duration | None = None,
         cleanup_policy: CleanupPolicy = "delete",
         guarantee: GuaranteeName = Guarantee.EXACTLY_ONCE,
+        atomic: Atomicity = "task",
         envelope: EnvelopeName | None = None,
         event: type | Sequence[type] | None = None,
     ) -> None:
@@ -168,6 +170,8 @@ class Stream(
                 `retention` as well.
             guarantee: `exactly_once`; or `at_least_once` or `at_most_once`, which write outside the commit of a
                 batch: just before it, or just after it.
+            atomic: What becomes visible together on a cluster with Kafka: `task`, the output of each task, which the
+                tasks write in parallel; or `batch`, all of it, which then passes through the driver.
             envelope: Write events: `cloudevents` (structured), `cloudevents_binary`, or the plain `dictionary`.
             event: The class of the events, if the values are not those of `builder.events`; of several classes, the
                 field `event_type` selects one.
@@ -179,7 +183,18 @@ class Stream(
         kept = topic_retention(topic, retention, cleanup_policy, at)
         events = event_writing(self._graph, self._node, topic, envelope, event, value_format, at)
         self._graph.add(
-            Sink(step, at, self._node, topic, *formats, partitions, guarantee=promised, events=events, **kept)
+            Sink(
+                step,
+                at,
+                self._node,
+                topic,
+                *formats,
+                partitions,
+                guarantee=promised,
+                events=events,
+                by_task=by_task_of(atomic, at),
+                **kept,
+            )
         )
 
     def through(self, topic: str, **options: Unpack[SinkOptions]) -> Stream[K, V]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -130,6 +131,38 @@ class Staged:
     partition: int
     count: int
     size: int
+    by_task: bool = field(default=False, kw_only=True)
+    """Whether a task may publish it, before the rest of the batch."""
+
+
+class TaskOutput(Protocol):
+    """Output that stays where the tasks of a batch produced it, until other tasks publish it."""
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Return the topics that it has records for."""
+
+    def publish(self, slots: Slots) -> Position:
+        """Divide the output into slots, and publish each slot that has output in a task. Return the position after all
+        output.
+        """
+
+    def release(self) -> None:
+        """Release the memory of the output."""
+
+
+class Slots(Protocol):
+    """A division of output by topic and partition, and how a task publishes its share. Picklable."""
+
+    @property
+    def count(self) -> int:
+        """Return the number of slots."""
+
+    def slot_of(self, staged: Staged) -> int:
+        """Return the slot of output, which depends on topic and partition alone."""
+
+    def publish(self, slot: int, staged: Sequence[Staged]) -> Position:
+        """Publish all output of a slot, unless an earlier attempt has; return the position after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +189,8 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
     """How long to sleep between two polls of the end offsets."""
     commits_together: bool = False
     """Whether one `publish` may contain the batches of several queries."""
+    publishes_by_task: bool = False
+    """Whether `publish` accepts output that tasks publish."""
 
     @property
     def home_url(self) -> str | None:
@@ -292,6 +327,7 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
         metadata_after: MetadataAfter | None = None,
+        output: TaskOutput | None = None,
     ) -> None:
         """The commit point: append all of `staged`, in order, and set `metadata_keys`, in one transaction.
 
@@ -302,6 +338,8 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
             batch: What is published. A log that stores its metadata elsewhere needs it to detect, after a crash between
                 the two, that this output is already visible.
             metadata_after: Returns further metadata keys, which depend on the position after the output.
+            output: Output that tasks publish before, each its share in one transaction; only if the log
+                `publishes_by_task`.
         """
 
     @abstractmethod

@@ -45,5 +45,23 @@ class Guarantee(StrEnum):
         return "" if self is Guarantee.EXACTLY_ONCE else self.value
 
 
+Atomicity = Literal["task", "batch"]
+"""What becomes visible together of output that several tasks of a batch write."""
+
+
+class UnknownAtomicity(TopologyError):
+    """An unknown value of the option `atomic`."""
+
+    def __init__(self, given: object) -> None:
+        super().__init__(f'atomic cannot be "{given}"', hint='write atomic="task" or atomic="batch"')
+
+
+def is_by_task(atomic: Atomicity) -> bool:
+    """Whether tasks publish their output themselves."""
+    if atomic not in ("task", "batch"):
+        raise UnknownAtomicity(atomic)
+    return atomic == "task"
+
+
 GuaranteeName = Guarantee | Literal["exactly_once", "at_least_once", "at_most_once"]
 """A guarantee, or its name."""

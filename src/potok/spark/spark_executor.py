@@ -11,9 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from potok.log.broker import Slots
+from potok.operators.core.task_report import Report
+from potok.records.position import Position
 from potok.runtime.batches.assignment import balance
 from potok.runtime.batches.executor import Outcome, Part
 from potok.runtime.batches.task import Item, Job
+from potok.runtime.batches.task_output import by_slot, position_after, publish_slot, without_output
 from potok.settings import Settings
 from potok.spark.connector import ROW_TYPE, Connector, connector_of, read_rows
 from potok.spark.driver_spark import DriverSpark
@@ -62,8 +66,11 @@ class SparkExecutor:
         """Run all parts in one job. Parts of a single task are grouped into few tasks: starting a task takes longer
         than running one of them.
         """
+        from pyspark import StorageLevel
+
         outcomes = [Outcome() for _ in parts]
-        rdds = []
+        rdds: list[Any] = []
+        kept: dict[int, Any] = {}
         connectors = [None if part.is_small else connector_of(self._context, part.spec) for part in parts]
         small = [number for number, part in enumerate(parts) if part.one_task and connectors[number] is None]
         if small:
@@ -71,12 +78,18 @@ class SparkExecutor:
             rdds.append(self._tasks(len(groups)).mapPartitionsWithIndex(partial(_run_group, groups)))
         for number, part in enumerate(parts):
             if number not in small:
-                rdds.append(self._levels(part, connectors[number]).mapPartitions(partial(_numbered, number)))
+                rdd = self._levels(part, connectors[number])
+                if part.spec.keeps_output:
+                    kept[number] = rdd.persist(StorageLevel.MEMORY_AND_DISK)
+                    rdd = rdd.mapPartitions(without_output)
+                rdds.append(rdd.mapPartitions(partial(_numbered, number)))
         if not rdds:
             return outcomes
         self._context.setJobDescription("; ".join(part.description for part in parts))
         for number, data in (rdds[0] if len(rdds) == 1 else self._context.union(rdds)).collect():
             outcomes[number].add(data)
+        for number, rdd in kept.items():
+            outcomes[number].output = SparkOutput(rdd, outcomes[number].report)
         return outcomes
 
     def _tasks(self, count: int) -> Any:
@@ -96,6 +109,25 @@ class SparkExecutor:
         for level in range(1, part.depth + 1):
             rdd = rdd.partitionBy(spec.shard_tasks, _same).mapPartitionsWithIndex(partial(job.run_level, level))
         return rdd
+
+
+class SparkOutput:
+    """Output in the memory and on the disks of Spark's executors. Spark recomputes the part of an executor that is
+    lost; functions that are not deterministic may then produce other records."""
+
+    def __init__(self, rdd: Any, report: Report) -> None:
+        self._rdd, self._topics = rdd, sorted(report.kept)
+
+    @property
+    def topics(self) -> Sequence[str]:
+        return self._topics
+
+    def publish(self, slots: Slots) -> Position:
+        divided = self._rdd.mapPartitionsWithIndex(partial(by_slot, slots)).partitionBy(slots.count, _same)
+        return position_after(divided.mapPartitionsWithIndex(partial(publish_slot, slots)).collect())
+
+    def release(self) -> None:
+        self._rdd.unpersist()
 
 
 def start_spark(settings: Settings) -> SparkExecutor:

@@ -9,7 +9,7 @@ from potok.dsl.graph_builder import calling_location
 from potok.dsl.handle import Handle
 from potok.duration import Duration, to_ms
 from potok.errors import Location, TopologyError
-from potok.sinks.guarantee import Guarantee, GuaranteeName
+from potok.sinks.guarantee import Atomicity, Guarantee, GuaranteeName, is_by_task
 from potok.sinks.sink_spec import SinkSpec
 from potok.sinks.typed_rows import Mode, RowShape
 from potok.topology.nodes import Deliver, Node
@@ -29,6 +29,15 @@ class UnnamedSink(TopologyError):
 def guarantee_of(given: str, at: Location | None) -> Guarantee:
     try:
         return Guarantee.of(given)
+    except TopologyError as error:
+        error.at = error.at or at
+        raise
+
+
+def by_task_of(atomic: Atomicity, at: Location | None) -> bool:
+    """Return whether tasks publish output themselves."""
+    try:
+        return is_by_task(atomic)
     except TopologyError as error:
         error.at = error.at or at
         raise

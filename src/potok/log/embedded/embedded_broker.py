@@ -18,6 +18,7 @@ from potok.log.broker import (
     MetadataAfter,
     PublishedBatch,
     Staged,
+    TaskOutput,
     TopicConfig,
     TopicDescription,
 )
@@ -258,7 +259,9 @@ class EmbeddedBroker(Broker):
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
         metadata_after: MetadataAfter | None = None,
+        output: TaskOutput | None = None,
     ) -> None:
+        assert output is None, "all output is in the transaction"
         frames = cast("Sequence[StagedFrames]", staged)
         self._committer.commit(frames, metadata_keys, expect, "publish", metadata_after)
 

@@ -14,7 +14,7 @@ from potok.log.kafka.clients import Clients
 from potok.log.kafka.fences import Fences
 from potok.log.kafka.options import KafkaOptions
 from potok.log.kafka.read import Readers
-from potok.log.kafka.transactions import Transactor
+from potok.log.kafka.transactions import Transactor, slot_name
 
 
 class Connections:
@@ -30,17 +30,21 @@ class Connections:
         self.readers = Readers(self.clients, self.positions)
         self.fences = Fences(self.clients, self.topics, self.positions, self.readers)
         self.progress = GroupProgress(self.groups)
-        self._transactors: dict[tuple[str, str], Transactor] = {}
+        self._transactors: dict[tuple[str, str, int | None], Transactor] = {}
         self._lock = threading.Lock()
 
-    def transactor(self, query: str, life: str) -> Transactor:
-        """Return the producer of a query's output, open across its batches. Without a query, one for all else."""
+    def transactor(self, query: str, life: str, slot: int | None = None) -> Transactor:
+        """Return the producer of a query's output, or of a slot of it, open across its batches. Without a query, one
+        for all else.
+        """
         with self._lock:
-            if (query, life) not in self._transactors:
+            key = (query, life, slot)
+            if key not in self._transactors:
                 name = f"potok-{query}" if query else f"potok-process-{uuid.uuid4()}"
-                made = Transactor(self.clients, self.positions, self.fences, name, query, life)
-                self._transactors[query, life] = made
-            return self._transactors[query, life]
+                name = name if slot is None else slot_name(name, slot)
+                made = Transactor(self.clients, self.positions, self.fences, name, query, life, slot)
+                self._transactors[key] = made
+            return self._transactors[key]
 
     def close(self) -> None:
         with self._lock:

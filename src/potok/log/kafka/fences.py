@@ -6,8 +6,10 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from zlib import crc32
 
 import orjson
+import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import IsolationLevel, TopicPartition
 
@@ -25,7 +27,14 @@ TOPIC = "potok-fences"
 PARTITION = 0
 """All fences are in one partition: if they were distributed by key, an added partition would hide existing ones."""
 
+SLOTS = 16
+"""How many transactions the tasks of a batch divide its output into. Never changes: a new driver ends the open
+transactions of all slots, also those of an earlier version."""
+
 _SEGMENT_BYTES = 16 << 20
+_SLOT = "\n"
+"""Separates query and slot; the name of a query has no line breaks."""
+
 _OTHERS_S = 90.0
 """Longer than any transaction of ours stays open."""
 
@@ -53,6 +62,16 @@ class Fence:
 
 def fence_of(batch: PublishedBatch, life: str) -> Fence:
     return Fence(life, batch.number, {topic: dict(parts) for topic, parts in batch.offsets.items()})
+
+
+def slot_of(topic: str, partition: int) -> int:
+    """Return the slot of a topic partition, the same in every process and version."""
+    return crc32(f"{topic}:{partition}".encode()) % SLOTS
+
+
+def fence_key(query: str, slot: int | None) -> str:
+    """Return the key of the fence of a batch as a whole, or of one slot."""
+    return query if slot is None else f"{query}{_SLOT}{slot}"
 
 
 def is_published(found: Fence | None, wanted: Fence, query: str) -> bool:
@@ -83,16 +102,18 @@ class Fences:
         if not self._topics.exists(TOPIC):
             self._topics.create(TOPIC, 1, config, exist_ok=True)
 
-    def read(self, query: str) -> Fence | None:
+    def read(self, query: str) -> dict[int | None, Fence]:
+        """Return the fences of a query by slot; that of its batches as a whole has no slot."""
         topic = self._topics.recall(TOPIC)
         start = self._positions.starts(TOPIC)[PARTITION]
         end = self._wait_for_others()
-        last: bytes | None = None
+        slots = {fence_key(query, slot).encode(): slot for slot in (None, *range(SLOTS))}
+        keys = pa.array(slots, pa.binary())
+        last: dict[int | None, bytes] = {}
         for batch in self._readers.read(topic, PARTITION, start, end):
-            mine = pc.filter(batch.column("value"), pc.equal(batch.column("key"), query.encode()))
-            if len(mine):
-                last = mine[-1].as_py()
-        return None if last is None else Fence.of_bytes(last)
+            mine = batch.filter(pc.is_in(batch.column("key"), keys))
+            last |= zip(map(slots.get, mine.column("key").to_pylist()), mine.column("value").to_pylist(), strict=True)
+        return {slot: Fence.of_bytes(data) for slot, data in last.items()}
 
     def _wait_for_others(self) -> int:
         """Return the end of the topic, once all of it can be read.

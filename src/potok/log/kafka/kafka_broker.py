@@ -7,6 +7,7 @@ import os
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -21,6 +22,7 @@ from potok.log.broker import (
     PartitionDescription,
     PublishedBatch,
     Staged,
+    TaskOutput,
     TopicConfig,
     TopicDescription,
 )
@@ -44,6 +46,7 @@ from potok.log.kafka.java_options import connector_options
 from potok.log.kafka.metadata_location import has_metadata, metadata_store, protected, set_protected
 from potok.log.kafka.options import KafkaOptions
 from potok.log.kafka.producer_records import check
+from potok.log.kafka.slots import KafkaSlots
 from potok.log.kafka.staged_rows import StagedRows, stage_rows
 from potok.log.maintenance import DAY_MS, DELETE
 from potok.log.partitioner import split
@@ -71,6 +74,7 @@ class KafkaBroker(Broker):
     """
 
     poll_interval_s = 0.02
+    publishes_by_task = True
 
     def __init__(self, options: KafkaOptions, directory: Path) -> None:
         self.options = options
@@ -238,28 +242,33 @@ class KafkaBroker(Broker):
         expect: Mapping[str, bytes | None] = {},
         batch: PublishedBatch | None = None,
         metadata_after: MetadataAfter | None = None,
+        output: TaskOutput | None = None,
     ) -> None:
-        """Commit Kafka's transaction first, then the metadata.
+        """Commit Kafka's transactions first, those of tasks before that of this process, then the metadata.
 
-        If a process dies between the two, the batch is run again; its fence, written in the transaction, says that
-        the output is visible, and only the metadata is set. Without `batch` there is no fence, and the output is
+        If a process dies between them, the batch is run again; the fences, written in each transaction, say which
+        output is visible, and only the rest is published. Without `batch` there is no fence, and the output is
         duplicated.
         """
         outputs = [output for output in cast("Sequence[StagedRows]", staged) if output.count]
         failpoint("log.publish.before")
 
-        def owned() -> None:
-            for name, value in expect.items():
-                if self.get_metadata(name) != value:
-                    raise MetadataConflict(name)
-
+        owned = partial(self._check_owner, expect)
         owned()
         self._check_partitions(outputs)
         position = Position()
         if outputs or batch is not None:
             query = "" if batch is None else batch.query
-            transactor = self._kafka.transactor(query, self._life(query) if query else "")
-            position = transactor.publish(outputs, batch, owned if expect else None)
+            life = self._life(query) if query else ""
+            transactor = self._kafka.transactor(query, life)
+            if output is not None and batch is not None:
+                if transactor.has_published(batch, owned):
+                    ends = self.end_offsets_of(output.topics)
+                    position = Position.after((name, part, end) for name in ends for part, end in ends[name].items())
+                else:
+                    position = output.publish(KafkaSlots(self, batch, life, expect))
+                    failpoint("log.publish.slots")
+            position |= transactor.publish(outputs, batch, owned if expect else None)
         failpoint("log.publish.sent")
         if metadata_after is not None:
             metadata_keys = {**metadata_keys, **metadata_after(position)}
@@ -267,8 +276,19 @@ class KafkaBroker(Broker):
         failpoint("log.publish.committed")
         if batch is not None:
             self._kafka.progress.report(batch)
-        for output in outputs:
-            output.remove()
+        for rows in outputs:
+            rows.remove()
+
+    def publish_slot(self, slots: KafkaSlots, slot: int, staged: Sequence[Staged]) -> Position:
+        """Publish the output of one slot, in a task."""
+        transactor = self._kafka.transactor(slots.batch.query, slots.life, slot)
+        outputs = cast("Sequence[StagedRows]", staged)
+        return transactor.publish(outputs, slots.batch, partial(self._check_owner, slots.expect))
+
+    def _check_owner(self, expect: Mapping[str, bytes | None]) -> None:
+        for name, value in expect.items():
+            if self.get_metadata(name) != value:
+                raise MetadataConflict(name)
 
     def published(self, query: str) -> PublishedBatch | None:
         """Return the last published batch, ending open transactions; only for the process that holds the query."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
@@ -14,7 +15,7 @@ from potok.log.kafka.admin.offsets import Positions
 from potok.log.kafka.append import Delivery, send
 from potok.log.kafka.clients import TIMEOUT_S, Clients
 from potok.log.kafka.errors import QueryFenced
-from potok.log.kafka.fences import PARTITION, TOPIC, Fence, Fences, fence_of, is_published
+from potok.log.kafka.fences import PARTITION, SLOTS, TOPIC, Fence, Fences, fence_key, fence_of, is_published, slot_of
 from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.kafka.staged_rows import StagedRows
 from potok.records.position import Position
@@ -23,6 +24,7 @@ from potok.retry_policy import Retry
 TIMEOUT_MS = 60_000
 """Kafka aborts a transaction that was not ended within this time."""
 
+_AT_ONCE = 8
 _ATTEMPTS = 5
 _ENOUGH_MS = 2 * TIMEOUT_MS
 """No further attempt is made after this time."""
@@ -37,17 +39,25 @@ Check = Callable[[], None]
 
 
 class Transactor:
-    """The only producer of a query. A second one, in any process, fences it."""
+    """The only producer of a query, or of one of its slots. A second one, in any process, fences it."""
 
     def __init__(
-        self, clients: Clients, positions: Positions, fences: Fences, name: str, query: str = "", life: str = ""
+        self,
+        clients: Clients,
+        positions: Positions,
+        fences: Fences,
+        name: str,
+        query: str = "",
+        life: str = "",
+        slot: int | None = None,
     ) -> None:
         """Without a query there is no fence, because there is no ledger."""
         self._clients, self._positions, self._fences = clients, positions, fences
-        self._name, self._query, self._life = name, query, life
+        self._name, self._query, self._life, self._slot = name, query, life, slot
         self._lock = threading.Lock()
         self._producer: Producer | None = None
-        self._fence: Fence | None = None
+        self._published: dict[int | None, Fence] = {}
+        self._slots_ended = False
         self._about = ""
 
     def publish(
@@ -75,7 +85,31 @@ class Transactor:
                 self._ready()
             except KafkaException as error:
                 raise self._clients.translated(error.args[0]) from error
-            return self._fence
+            return self._published.get(None)
+
+    def has_published(self, batch: PublishedBatch, owned: Check) -> bool:
+        """Whether Kafka holds all output of a batch. If not, tasks may publish theirs: end the transactions that
+        earlier drivers left open in the slots of the query, once.
+        """
+        with self._lock:
+            try:
+                self._ready(owned)
+                if is_published(self._published.get(None), fence_of(batch, self._life), self._query):
+                    return True
+                if not self._slots_ended:
+                    with ThreadPoolExecutor(_AT_ONCE) as threads:
+                        list(threads.map(self._end_slot, range(SLOTS)))
+                    owned()
+                    self._slots_ended = True
+                return False
+            except KafkaException as error:
+                raise self._clients.translated(error.args[0]) from error
+
+    def _end_slot(self, slot: int) -> None:
+        producer = self._clients.producer(
+            transactional_id=slot_name(self._name, slot), transaction_timeout_ms=TIMEOUT_MS
+        )
+        _retrying(lambda: producer.init_transactions(TIMEOUT_S))
 
     def close(self) -> None:
         with self._lock:
@@ -84,34 +118,44 @@ class Transactor:
     def _publish(self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None) -> Position:
         producer = self._ready(owned)
         wanted = None if batch is None else fence_of(batch, self._life)
-        if wanted is not None and is_published(self._fence, wanted, self._query):
+        if wanted is not None and is_published(self._published.get(self._slot), wanted, self._query):
             return self._ends_of(staged)
-        delivery = Delivery(len(staged) + 1)
+        outputs = [output for output in staged if wanted is None or not self._is_in_slot(output, wanted)]
+        delivery = Delivery(len(outputs) + 1)
         producer.begin_transaction()
-        for output in staged:
+        for output in outputs:
             for number, record in enumerate(outgoing(output.rows()), 1):
                 # One acknowledgement is enough: a lost record fails the whole transaction.
                 report = delivery if number == output.count else None
                 send(producer, output.topic, output.partition, record, report)
         if wanted is not None:
             now = now_ms()
-            send(producer, TOPIC, PARTITION, Outgoing(self._query.encode(), wanted.to_bytes(), now, None), delivery)
+            key = fence_key(self._query, self._slot).encode()
+            send(producer, TOPIC, PARTITION, Outgoing(key, wanted.to_bytes(), now, None), delivery)
         if producer.flush(TIMEOUT_MS / 1000):
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
         if delivery.error is not None:
             self._about = delivery.failed_topic
             raise KafkaException(delivery.error)
-        failpoint("log.publish.written")
+        failpoint("log.publish.written" if self._slot is None else "log.publish.slot.written")
         _retrying(lambda: producer.commit_transaction(TIMEOUT_S))
-        self._fence = wanted
+        if wanted is not None:
+            self._published[self._slot] = wanted
         self._positions.wait_until_visible(
             {topic_partition: max(offsets) for topic_partition, offsets in delivery.offsets.items()}
         )
-        return Position.after(
+        position = Position.after(
             (*topic_partition, max(offsets) + 1)
             for topic_partition, offsets in delivery.offsets.items()
             if topic_partition != (TOPIC, PARTITION)
         )
+        return position if len(outputs) == len(staged) else position | self._ends_of(staged)
+
+    def _is_in_slot(self, output: StagedRows, wanted: Fence) -> bool:
+        """Whether a task of an earlier attempt has published some output, which the driver publishes this time."""
+        if self._slot is not None or not output.by_task:
+            return False
+        return is_published(self._published.get(slot_of(output.topic, output.partition)), wanted, self._query)
 
     def _ends_of(self, staged: Sequence[StagedRows]) -> Position:
         """Return a position after output that an earlier process has published: the ends of its partitions."""
@@ -136,7 +180,7 @@ class Transactor:
             _retrying(lambda: producer.init_transactions(TIMEOUT_S))
             if self._query:
                 self._fences.prepare()
-                self._fence = self._fences.read(self._query)
+                self._published = self._fences.read(self._query)
             if owned is not None:
                 owned()
             self._producer = producer
@@ -180,6 +224,11 @@ class Transactor:
             self._producer = None
         if hopeless or last:
             raise self._clients.translated(error, self._about)
+
+
+def slot_name(name: str, slot: int) -> str:
+    """Return the transactional id of a slot."""
+    return f"{name}-slot-{slot}"
 
 
 def _retrying(step: Callable[[], None]) -> None:

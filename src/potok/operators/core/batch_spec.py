@@ -64,6 +64,8 @@ class BatchSpec:
     """How many bytes each reading task may read; 0 for no limit."""
     compares_batches: bool = False
     """Whether functions of columns are called again with other chunks of the same records, to compare the results."""
+    keeps_output: bool = False
+    """Whether output stays where tasks produce it, until they publish it."""
     trace_id: str | None = None
     """The trace of the batch, if it is traced: its tasks measure their steps and sample the traces of their input."""
 

@@ -20,6 +20,8 @@ class Report:
     """The report of one task and, added up, of the whole batch."""
 
     staged: list[Staged] = field(default_factory=list)
+    kept: Counter[str] = field(default_factory=Counter)
+    """The number of records for each topic whose output stayed with the tasks."""
     unfenced: dict[Guarantee, list[Staged]] = field(default_factory=dict)
     outgoing: list[Outgoing] = field(default_factory=list)
     records_in: Counter[str] = field(default_factory=Counter)
@@ -68,6 +70,7 @@ class Report:
 
     def add(self, other: Report) -> None:
         self.staged += other.staged
+        self.kept += other.kept
         self.order_keys |= other.order_keys
         for guarantee, staged in other.unfenced.items():
             self.stage(guarantee, staged)

@@ -32,6 +32,7 @@ def sink(node: Sink, factory: OperatorFactory) -> Operator:
         node.guarantee,
         stamp=None if node.stamp is None else (node.stamp, traced(node, factory)),
         events=_event_encoder(node, factory),
+        by_task=node.by_task,
     )
 
 

@@ -45,6 +45,7 @@ class SinkWriter(Operator):
         guarantee: Guarantee = Guarantee.EXACTLY_ONCE,
         stamp: tuple[Function, Expr | None] | None = None,
         events: Encoder | None = None,
+        by_task: bool = True,
     ) -> None:
         super().__init__(name, task)
         self._topic, self._partitions, self._broker = topic, partitions, broker
@@ -52,6 +53,7 @@ class SinkWriter(Operator):
         self._source_format = source_format
         self._staging, self._report, self._guarantee = staging, report, guarantee
         self._stamp, self._events = stamp, events
+        self._by_task = by_task and broker.publishes_by_task and guarantee is Guarantee.EXACTLY_ONCE
         self._rows: list[pa.RecordBatch] = []
         self._homes: list[npt.NDArray[np.int64]] = []
         self._orders: list[tuple[Ints | None, Ints, Ints]] = []
@@ -130,6 +132,7 @@ class SinkWriter(Operator):
             begin = 0
             for batch in part.combine_chunks().to_batches(max_chunksize=65_536):
                 staged = self._broker.stage(self._staging, self._topic, int(partition), batch)
+                staged = replace(staged, by_task=True) if self._by_task else staged
                 self._report.stage(self._guarantee, [staged], order_keys.at(int(order[rows[begin]])))
                 begin += batch.num_rows
         self._rows, self._homes, self._orders = [], [], []

@@ -198,6 +198,7 @@ class BatchRunner:
         # A batch with one record of each partition cannot be made smaller.
         bounded = end.max_bytes if records > len(ranges) else 0
         sinks = {topic: self.broker.partitions(topic) for topic in self.plan.topology.sink_topics}
+        one_machine = on_one_machine(self.executor.master)
         return BatchSpec(
             entry.fence,
             self.broker,
@@ -211,10 +212,11 @@ class BatchRunner:
             self.plan.topology.name,
             self.state.at(entry),
             self._careful,
-            on_one_machine(self.executor.master),
+            one_machine,
             entry.cells,
             bounded // max(len(tasks), 1),
             self.compares_batches,
+            keeps_output=self.broker.publishes_by_task and not one_machine and not small,
         )
 
     def _stream_time(self, entry: Entry, input_partition: InputPartition, watermarks: Mapping[str, int]) -> int:

@@ -14,6 +14,7 @@ from typing import Protocol
 import cloudpickle
 
 from potok.errors import PotokError
+from potok.log.broker import TaskOutput
 from potok.operators.core.batch_spec import BatchSpec
 from potok.operators.core.task_report import Report
 from potok.runtime.batches.task import Busy, Job
@@ -55,6 +56,14 @@ class Outcome:
     report: Report = field(default_factory=Report)
     error: PotokError | None = None
     busy_s: float = 0.0
+    output: TaskOutput | None = None
+    """Output that stayed with the tasks."""
+
+    def release(self) -> None:
+        """Release output that stayed with the tasks."""
+        if self.output is not None:
+            self.output.release()
+            self.output = None
 
     def add(self, data: bytes) -> None:
         """Add the result of a task."""

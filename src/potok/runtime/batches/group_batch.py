@@ -77,6 +77,7 @@ class Attempt:
     def undo(self, error: BaseException) -> BaseException:
         """Prepare to run again; return the cause of the failure, which may be a takeover by another process."""
         self.fail_trace(error)
+        self.outcome.release()
         try:
             self.runner.undo(self.counted, error)
         except QueryTakenOver as taken:
@@ -258,13 +259,16 @@ class JointBatch:
             began = time.monotonic()
             try:
                 after = _metadata_after([attempt])
-                attempt.runner.ledger.commit(attempt.entry, attempt.report.staged, attempt.metadata_keys, after)
+                attempt.runner.ledger.commit(
+                    attempt.entry, attempt.report.staged, attempt.metadata_keys, after, attempt.outcome.output
+                )
             except PotokError as error:
                 self._fail(attempt, error)
                 continue
             self._finish(attempt, began)
 
     def _finish(self, attempt: Attempt, commit_began: float) -> None:
+        attempt.outcome.release()
         now = time.monotonic()
         seconds = {
             "execute": self._executed - self._began,

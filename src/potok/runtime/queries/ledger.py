@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from potok.log.broker import Broker, MetadataAfter, PublishedBatch, Staged
+from potok.log.broker import Broker, MetadataAfter, PublishedBatch, Staged, TaskOutput
 from potok.log.errors import MetadataConflict
 from potok.log.failpoint import failpoint
 from potok.runtime.queries.lock import QueryTakenOver, this_process
@@ -84,12 +84,14 @@ class Ledger:
         staged: Sequence[Staged],
         metadata_keys: Mapping[str, bytes | None],
         metadata_after: MetadataAfter | None = None,
+        output: TaskOutput | None = None,
     ) -> None:
         """Commit a batch: its output, its metadata keys and the ledger in one transaction."""
         failpoint("ledger.before")
         batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics)
         try:
-            self._broker.publish(staged, {**metadata_keys, **self.after(entry)}, self.before, batch, metadata_after)
+            keys = {**metadata_keys, **self.after(entry)}
+            self._broker.publish(staged, keys, self.before, batch, metadata_after, output)
         except MetadataConflict:
             self.check_owner()
             if not self.holds(entry):

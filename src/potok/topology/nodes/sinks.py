@@ -32,6 +32,8 @@ class Sink(Node):
     """Writes values as events in an envelope; replaces the format of the values."""
     seals: tuple[EventType, ...] = ()
     """The values are events already; the personal fields of these types are encrypted when they are written."""
+    by_task: bool = True
+    """Whether a task may publish its output of a batch before the rest is visible."""
 
     @property
     def kept(self) -> str:

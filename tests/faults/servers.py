@@ -18,6 +18,7 @@ from tests.faults.drive import wait_until
 from tests.faults.proxy import HOST, Proxy
 from tests.faults.row import NotHere
 from tests.servers import MariadbServer, PostgresServer, mariadb_server, postgres_server, redis_server
+from tests.standalone import StandaloneCluster
 
 START_S = 120.0
 
@@ -54,6 +55,7 @@ class Servers:
         self._stack = ExitStack()
         self._kafka: Kafka | None = None
         self._redis = ""
+        self._spark: StandaloneCluster | None = None
         self._postgres: PostgresServer | None = None
         self._logical: PostgresServer | None = None
         self._mariadb: MariadbServer | None = None
@@ -68,6 +70,14 @@ class Servers:
                 raise NotHere(f"no Kafka: {error.message}") from error
             self._stack.callback(self._kafka.stop)
         return self._kafka
+
+    def spark(self) -> StandaloneCluster:
+        if self._spark is None:
+            directory = Path(tempfile.mkdtemp(prefix="potok-fault-spark-"))
+            self._stack.callback(shutil.rmtree, directory, ignore_errors=True)
+            self._spark = StandaloneCluster(directory / "cluster")
+            self._stack.callback(self._spark.stop)
+        return self._spark
 
     def redis(self) -> str:
         if not self._redis:

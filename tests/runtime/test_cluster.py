@@ -30,8 +30,10 @@ class Borrowed(Servers):
 
 
 def test_a_query_on_two_executors_makes_the_same_tables_as_on_one_machine(kafka: ServerStatus, redis_url: str) -> None:
-    scene = Scene(7, Borrowed(kafka, redis_url))
+    servers = Borrowed(kafka, redis_url)
+    scene = Scene(7, servers)
     try:
         cluster(scene)
     finally:
         scene.close()
+        servers.close()

@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import copy
 import random
-from pathlib import Path
 
 import psutil
-import pyspark
 
 from potok.snapshots.tables import Tables
 from tests.faults.orders import Orders
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 
-MASTER = "local-cluster[2,1,1024]"
 EXECUTOR = "CoarseGrainedExecutorBackend"
 
 LARGE: dict[str, int] = {"partitions": 2, "padding": 20_000}
 """So that a task has more output for a partition than it would hand back if there were a disk to put it on."""
 
 
-def spark_home(directory: Path) -> Path:
-    """Spark as it is installed, in a directory where its workers may write."""
-    home = directory / "spark"
-    home.mkdir()
-    for part in Path(pyspark.__file__).parent.iterdir():
-        (home / part.name).symlink_to(part)
-    return home
-
-
 def on_executors(scene: Scene) -> Orders:
     """Orders on Kafka, with state and ledger on Redis, for a query on two executors that share its batches."""
     kafka, redis = scene.servers.kafka(), scene.servers.redis()
-    settings = {"state": redis, "master": MASTER}
+    spark = scene.servers.spark()
+    settings = {"state": redis, "master": spark.url, "spark": dict(spark.settings)}
     orders = Orders(scene, kafka.url(redis), settings=settings, **LARGE)
     orders.shards, orders.spread, orders.batch = 2, True, orders.records // 4
-    orders.environment = {
-        "SPARK_HOME": str(spark_home(scene.directory)),
-        "SPARK_SCALA_VERSION": "2.13",
-    }
+    orders.environment = spark.environment
     # What a task writes to the disk of the driver's machine would not be there on a cluster: nobody can write here.
     staging = scene.directory / "data" / "queries" / orders.query / "staging"
     staging.parent.mkdir(parents=True)

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from pathlib import Path
 
 import pytest
-
-import potok
-from potok.records.formats.registry import _ALIASES, _FORMATS
-
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
-
 from docs.generate import api
 from docs.generate.pages import DOCS, PAGES
 from docs.generate.run_examples import examples
+
+import potok
+from potok.records.formats.registry import _ALIASES, _FORMATS
 
 
 @pytest.mark.parametrize("path", PAGES)

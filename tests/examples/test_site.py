@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from functools import cache
 from html.parser import HTMLParser
@@ -11,12 +10,10 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
-
 from docs.site.build import build
 from docs.site.navigation import FROM_THE_ROOT, pages, summary_of
+
+ROOT = Path(__file__).parents[2]
 
 
 class Page(HTMLParser):
@@ -70,9 +67,9 @@ def test_every_internal_link_leads_to_a_page_and_an_anchor(site: Path) -> None:
             there = (path.parent / unquote(target)).resolve() if target else path
             if there.is_dir():
                 there /= "index.html"
-            if not there.is_file():
-                broken.append(f"{path.relative_to(site)}: {link}")
-            elif anchor and there.suffix == ".html" and unquote(anchor) not in parsed(there).anchors:
+            is_page = there.suffix == ".html" and there.is_file()
+            missing_anchor = bool(anchor) and is_page and unquote(anchor) not in parsed(there).anchors
+            if missing_anchor or not there.is_file():
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert sorted(set(broken)) == []
 

@@ -126,8 +126,8 @@ methods of a handle add steps. The type of a handle determines what can follow: 
 `WindowedStream` -> `Table`.
 
 The examples run with these handles and records, and show the records of the stream or the rows of the table `out`.
-All methods also have the camelCase names of Kafka Streams (`mapValues`, `groupByKey`), and all take `name=`, which
-names the step in metrics and in `describe()`.
+The methods also have the camelCase names of Kafka Streams (`mapValues`, `groupByKey`). `name=` names a step in metrics
+and in `describe()`, and the table that it maintains.
 
 ```py
 {setup}```

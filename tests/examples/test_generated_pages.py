@@ -6,6 +6,7 @@ import inspect
 
 import pytest
 from docs.generate import api
+from docs.generate.docstrings import description
 from docs.generate.pages import DOCS, PAGES
 from docs.generate.run_examples import examples
 
@@ -37,3 +38,13 @@ def test_every_format_is_documented() -> None:
     page = (DOCS / "formats.md").read_text()
     names = {name for name in _FORMATS if not name.startswith("debezium")}
     assert {name for name in names - set(_ALIASES) if f"`{name}`" not in page} == {"cloudevents"}
+
+
+def test_everything_in_the_reference_is_described() -> None:
+    listed = [each for group in api.LIBRARY.values() for each in group]
+    named = [(getattr(each, "__name__", ""), each) for each in (*api.DSL, *listed) if each is not potok.days]
+    named += [(f"{cls.__name__}.{name}", member) for cls in api.DSL for name, member in api.members(cls)]
+    named += [
+        (f"{cls.__name__}.{name}", each) for cls in listed if inspect.isclass(cls) for name, each in api.members(cls)
+    ]
+    assert [name for name, documented in named if not description(documented)] == []

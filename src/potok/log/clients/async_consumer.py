@@ -105,7 +105,7 @@ class AsyncConsumer:
             yield record
 
     async def poll(self, timeout: Duration = 0, max_records: int = 10_000) -> list[ConsumedRecord]:
-        """What is there, at most `max_records`; waits up to `timeout` for the first."""
+        """Return available records, at most `max_records`; wait up to `timeout` for the first."""
         first = await self._next(time.monotonic() + to_seconds(timeout))
         found = [] if first is None else [first]
         # Nothing is awaited from here on: a call that is cancelled has taken nothing.
@@ -118,11 +118,11 @@ class AsyncConsumer:
         return await self._call(Consumer.at_end)
 
     async def commit(self) -> None:
-        """Remember that the group has dealt with all records handed out so far; see `Consumer.commit`."""
+        """Commit all records returned so far for the group; see `Consumer.commit`."""
         await self._call(Consumer.commit)
 
     async def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on at `offset` of one partition that this consumer reads."""
+        """Continue at `offset` of one partition that this consumer reads."""
         await self._call(lambda consumer: consumer.seek(topic, partition, offset))
 
     async def positions(self) -> dict[PartitionId, int]:

@@ -51,7 +51,7 @@ class AsyncConsumer:
     ...         await consumer.commit()
 
     The log is opened, and the group joined, by `async with` or by the first call. A consumer that waits for records
-    occupies no thread. A call may be cancelled at any time: a record counts as handed out when the call returns it.
+    occupies no thread. A call may be cancelled at any time: a record counts as returned once the call has returned it.
 
     The arguments are those of `Consumer`. `on_assign` and `on_revoke` may be coroutine functions, which may call the
     consumer; plain functions run in a thread and must not.
@@ -114,7 +114,7 @@ class AsyncConsumer:
         return found
 
     async def at_end(self) -> bool:
-        """With `until_end`: whether all records that were there, and that this consumer is to read, are handed out."""
+        """With `until_end`: whether all records that existed at the start were returned; see `Consumer.at_end`."""
         return await self._call(Consumer.at_end)
 
     async def commit(self) -> None:
@@ -130,7 +130,7 @@ class AsyncConsumer:
         return await self._call(Consumer.positions)
 
     async def assignment(self) -> list[PartitionId]:
-        """The partitions that this consumer reads: all of its topics, or its share of the group's."""
+        """The partitions of this consumer: all of its topics, or those assigned by its group."""
         return await self._call(Consumer.assignment)
 
     async def close(self) -> None:

@@ -46,7 +46,6 @@ class ProcessorContext(Protocol):
     @property
     def headers(self) -> tuple[tuple[str, bytes], ...]:
         """The headers of the record: pairs of name and value."""
-        ...
 
     def forward(
         self,

@@ -36,6 +36,7 @@ SECTIONS: dict[str, list[str]] = {
     "Concepts": [
         "streams-and-tables.md",
         "time.md",
+        "promise.md",
         "windows.md",
         "joins.md",
         "guarantees.md",
@@ -96,6 +97,7 @@ SECTIONS: dict[str, list[str]] = {
         "exit-codes.md",
     ],
     "Operations": [
+        "how-to/deploy.md",
         "operating.md",
         "console.md",
         "kafka.md",
@@ -106,6 +108,7 @@ SECTIONS: dict[str, list[str]] = {
         "how-to/move-to-kafka.md",
         "how-to/upgrade.md",
         "how-to/troubleshoot.md",
+        "capacity.md",
         "performance.md",
     ],
     "Project": ["versioning.md", "changelog.md", "contributing.md", "reporting.md"],

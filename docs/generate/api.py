@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import potok
+from docs.generate import docstrings
 from docs.generate.docstrings import arguments, description, signature
 from docs.generate.run_examples import RECORDS, SETUP, examples, output_of
 from potok.dsl.grouping.cogrouped_stream import CogroupedStream
@@ -177,7 +179,7 @@ def library_page() -> str:
                 parts += _entry(name, each, shown, prefix="potok.")
                 continue
             parts.append(f"### {name}\n\n{description(each)}")
-            parts += _example(shown.get(f"potok.{name}") or shown.get(name))
+            parts += _shown_for(name, each, shown)
             parts += [_member(member, method) for member, method in members(each)]
     parts.append("## Functions for lambdas\n\n" + description(potok.functions))
     parts += _example(shown["potok.functions"])
@@ -207,7 +209,33 @@ def _entry(name: str, documented: Any, shown: dict[str, str], prefix: str = "") 
         yield description(documented) or "Return the duration."
         if listed := arguments(documented):
             yield listed
-    yield from _example(shown.get(prefix + name))
+    yield from _shown_for(name, documented, shown) if prefix else _example(shown.get(name))
+
+
+def _shown_for(name: str, documented: Any, shown: dict[str, str]) -> Iterator[str]:
+    """Yield the example of an exported name: its own, the one that uses it, or that of its docstring."""
+    own = shown.get(f"potok.{name}") or shown.get(name)
+    if own is not None:
+        yield from _example(own)
+        return
+    used_in = [other for other, code in shown.items() if _uses(code, name)]
+    if used_in:
+        there = sorted(used_in, key=lambda other: not other.startswith("potok."))[0]
+        here = there.removeprefix("potok.")
+        page = "api.md" if "." in here else ""
+        yield f"Example: [{here}]({page}#{here.lower().replace('.', '')})."
+    elif code := docstrings.example(documented):
+        yield f"```py\n{code}\n```"
+
+
+def has_example(name: str, documented: Any, shown: dict[str, str]) -> bool:
+    """Whether an exported name has an example: its own, one that uses it, or one in its docstring."""
+    own = {name, f"potok.{name}"} & shown.keys()
+    return bool(own or docstrings.example(documented)) or any(_uses(code, name) for code in shown.values())
+
+
+def _uses(code: str, name: str) -> bool:
+    return bool(re.search(rf"\bpotok\.{name}\b", code))
 
 
 def _member(name: str, documented: Any) -> str:

@@ -21,6 +21,12 @@ def description(documented: Any) -> str:
     return "\n\n".join(_joined(block) for block in prose)
 
 
+def example(documented: Any) -> str:
+    """Return the example of a docstring as code; empty if it has none."""
+    lines = [line for line in (inspect.getdoc(documented) or "").splitlines() if _PROMPT.match(line)]
+    return "\n".join(_PROMPT.sub("", line) for line in lines)
+
+
 def arguments(documented: Any) -> str:
     """Return the arguments of a docstring as a list; empty if it has none."""
     parts = _SECTION.split(inspect.getdoc(documented) or "")

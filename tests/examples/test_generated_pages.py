@@ -24,6 +24,12 @@ def test_every_method_of_the_dsl_has_an_example() -> None:
     assert methods - examples().keys() == set()
 
 
+def test_everything_in_the_library_has_an_example() -> None:
+    listed = [each for group in api.LIBRARY.values() for each in group]
+    named = {getattr(each, "__name__", "until_window_closes"): each for each in listed}
+    assert [name for name, each in named.items() if not api.has_example(name, each, examples())] == []
+
+
 def test_every_exported_name_is_in_the_reference() -> None:
     listed = {getattr(each, "__name__", "until_window_closes") for group in api.LIBRARY.values() for each in group}
     names = {

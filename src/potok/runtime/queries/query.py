@@ -20,7 +20,12 @@ from potok.topology.nodes import Agents, Process
 
 
 class Query:
-    """A topology that runs in the background of this process: a group of one query."""
+    """A topology that runs in the background of this process: a group of one query.
+
+    >>> with potok.start(builder) as query:
+    ...     query.wait(60)
+    ...     query.table("order_counts").get("user_001")
+    """
 
     def __init__(
         self,

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import pytest
 from docs.site.build import build
 from docs.site.navigation import FROM_THE_ROOT, pages, summary_of
+from playwright.sync_api import Browser
 
 ROOT = Path(__file__).parents[2]
 
@@ -90,3 +91,18 @@ def test_every_page_has_a_markdown_twin_and_a_line_in_llms_txt(site: Path) -> No
 def test_every_page_begins_with_a_sentence(site: Path) -> None:
     for page in pages():
         assert 15 < len(summary_of((site / page).read_text())) < 400, page
+
+
+@pytest.mark.browser
+def test_the_site_is_searched_without_a_server_and_fits_on_a_phone(site: Path, browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    for name in ("index", "faust", "reference/api", "coming-from/flink"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    page.keyboard.press("/")
+    page.keyboard.type("watermark")
+    page.get_by_text("Steps that delay the").first.wait_for()
+    assert errors == []
+    page.close()

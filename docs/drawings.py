@@ -1,6 +1,6 @@
 """Draw the pictures of the documentation: time axes with records, and diagrams of boxes and arrows.
 
-`python docs/drawings.py` writes them; a test compares the files with this module.
+`python -m docs.drawings` writes them; a test compares the files with this module.
 """
 
 from __future__ import annotations
@@ -264,60 +264,6 @@ def rooms() -> Diagram:
     return d
 
 
-def anti_fraud() -> Diagram:
-    d = Diagram("Payments, three rules, and the decisions", 230)
-    d.box(10, 85, 120, 50, "payments", "topic, key: card")
-    rules = (
-        ("card testing", "pattern: small{3,} large within 10 min"),
-        ("impossible travel", "pattern: here elsewhere within 30 min"),
-        ("too frequent", "window: more than 5 in a minute"),
-    )
-    for number, (name, rule) in enumerate(rules):
-        y = 10 + 72 * number
-        d.box(185, y, 250, 56, name, rule)
-        d.arrow(130, 110, 183, y + 28)
-        d.arrow(435, y + 28, 493, 110)
-    d.box(495, 85, 90, 50, "decisions", "topic")
-    d.arrow(585, 110, 623, 110)
-    d.box(625, 85, 85, 50, "cards", "table", kind="over")
-    return d
-
-
-def dynamic_pricing() -> Diagram:
-    d = Diagram("Demand per minute, joined with supply, makes prices", 160)
-    d.box(10, 20, 130, 50, "ride-requests", "topic, key: zone")
-    d.box(10, 95, 130, 50, "free-drivers", "table, key: zone", kind="over")
-    d.box(190, 20, 170, 50, "demand", "requests in each minute")
-    d.box(410, 55, 120, 50, "left join", "requests / free")
-    d.box(580, 55, 130, 50, "prices", "table, pushed", kind="over")
-    d.arrow(140, 45, 188, 45)
-    d.arrow(360, 45, 408, 75)
-    d.arrow(140, 120, 408, 90)
-    d.arrow(530, 80, 578, 80)
-    return d
-
-
-def derived_systems() -> Diagram:
-    d = Diagram("One database is written to; a search index, a cache and a lake follow it", 200)
-    d.box(10, 70, 110, 60, "PostgreSQL", "customers", "orders")
-    d.box(165, 15, 130, 50, "customers", "table, from changes", kind="over")
-    d.box(165, 135, 130, 50, "orders", "table, from changes", kind="over")
-    d.box(340, 75, 130, 50, "sales", "join, key: order")
-    d.box(340, 145, 130, 45, "by_city", "sum of the amounts")
-    d.box(545, 10, 160, 50, "Delta table", "a row for each order", kind="over")
-    d.box(545, 75, 160, 50, "OpenSearch", "a document for each", kind="over")
-    d.box(545, 140, 160, 50, "Redis", "a key for each city", kind="over")
-    d.arrow(120, 90, 163, 45)
-    d.arrow(120, 110, 163, 155)
-    d.arrow(295, 45, 338, 90)
-    d.arrow(295, 155, 338, 110)
-    d.arrow(470, 90, 543, 40)
-    d.arrow(470, 100, 543, 100)
-    d.arrow(405, 125, 405, 143)
-    d.arrow(470, 167, 543, 167)
-    return d
-
-
 def _five(d: Drawing, row: float, late_at: int) -> None:
     d.label(row + 0.3, "records")
     for index, second in enumerate((1, 4, 12, 9, 31)):
@@ -333,9 +279,6 @@ PICTURES = {
     "watermark": watermark,
     "batch": batch,
     "rooms": rooms,
-    "../examples/anti_fraud/topology": anti_fraud,
-    "../examples/dynamic_pricing/topology": dynamic_pricing,
-    "../examples/derived_systems/topology": derived_systems,
 }
 
 if __name__ == "__main__":

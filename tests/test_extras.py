@@ -117,3 +117,9 @@ def _package(requirement: str) -> str:
 def _run(module: str, program: str, *words: str) -> subprocess.CompletedProcess[str]:
     text = f"import sys; sys.modules[{module!r}] = None\n{program}"
     return subprocess.run([sys.executable, "-c", text, *words], capture_output=True, text=True, check=False)
+
+
+def test_every_extra_is_on_the_page_about_installing() -> None:
+    page = (ROOT / "docs" / "start" / "install.md").read_text()
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(PROJECT["optional-dependencies"])

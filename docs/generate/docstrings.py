@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from typing import Any
 
+LINE = 120
 _SECTION = re.compile(r"^(Args|Returns|Raises):\n", re.MULTILINE)
 _ARGUMENT = re.compile(r"^    (\w+): ", re.MULTILINE)
 _PROMPT = re.compile(r"^(?:>>> |\.\.\. ?|>>>$)")
@@ -17,6 +19,12 @@ def description(documented: Any) -> str:
     blocks = re.split(r"\n\s*\n", text)
     prose = [block for block in blocks if block.strip() and not _PROMPT.match(block.lstrip())]
     return "\n\n".join(_joined(block) for block in prose)
+
+
+def example(documented: Any) -> str:
+    """Return the example of a docstring as code; empty if it has none."""
+    lines = [line for line in (inspect.getdoc(documented) or "").splitlines() if _PROMPT.match(line)]
+    return "\n".join(_PROMPT.sub("", line) for line in lines)
 
 
 def arguments(documented: Any) -> str:
@@ -50,15 +58,24 @@ def signature(name: str, function: Any) -> str:
             parts.append(parameter.name)
         else:
             parts.append(f"{parameter.name}={_default(parameter.default)}")
-    call = f"{name}({', '.join(parts)})"
-    return call if len(call) <= 100 else f"{name}(\n    {', '.join(parts)}\n)"
+    return _wrapped(name, parts)
+
+
+def _wrapped(name: str, parts: list[str]) -> str:
+    """Return a call as the formatter writes it, which also formats the code of Markdown files."""
+    listed = ", ".join(parts)
+    if len(call := f"{name}({listed})") <= LINE:
+        return call
+    if len(listed) + 4 <= LINE:
+        return f"{name}(\n    {listed}\n)"
+    return "\n".join([f"{name}(", *(f"    {part}," for part in parts), ")"])
 
 
 def _default(value: Any) -> str:
     if inspect.isclass(value):
         return value.__name__
-    if hasattr(value, "value") and isinstance(value, str):
-        return repr(value.value)
+    if isinstance(value, str):
+        return json.dumps(str(value))
     if hasattr(value, "total_seconds"):
         return f'"{value.days} days"'
     return repr(value)

@@ -6,6 +6,7 @@ import ast
 import inspect
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
+from itertools import pairwise
 
 from potok import settings
 from potok.duration import show_ms
@@ -43,7 +44,7 @@ def _meanings() -> Iterator[tuple[str, str]]:
     """Yield each setting with the text below it in the source."""
     tree = ast.parse(inspect.getsource(settings))
     body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings")
-    for declared, documented in zip(body, body[1:], strict=False):
+    for declared, documented in pairwise(body):
         match declared, documented:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
                 yield name, " ".join(text.split()).replace("|", "\\|")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 
 from docs.site.navigation import FROM_THE_ROOT, ROOT, pages, source_of
 
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 EXTERNAL = re.compile(r"[a-z][a-z0-9+.-]*:|#|//")
+HTML_LINK = re.compile(r'(href="[\w/.-]+)\.md(#[^"]*)?"')
+"""A link in HTML, which the builder leaves as it is."""
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`)", re.DOTALL | re.MULTILINE)
 
 
@@ -38,7 +41,8 @@ def _relocated(page: str, directory: Path) -> str:
         return f"{link[1]}{os.path.relpath(_place(target, directory), here)}{hash_}{anchor}{link[3]}"
 
     parts = CODE.split((ROOT / source).read_text())
-    return "".join(part if number % 2 else LINK.sub(rewrite, part) for number, part in enumerate(parts))
+    prose = (HTML_LINK.sub(r'\1.html\2"', LINK.sub(rewrite, part)) for part in parts[::2])
+    return "".join(part for pair in zip_longest(prose, parts[1::2], fillvalue="") for part in pair)
 
 
 def _place(target: Path, directory: Path) -> PurePosixPath:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docs import drawings, example_drawings
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXAMPLE = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
@@ -37,13 +37,7 @@ def test_every_example_is_run(page: Path) -> None:
     assert text.count("```python") == len(EXAMPLE.findall(text))
 
 
-def test_the_pictures_are_as_they_are_drawn() -> None:
-    spec = importlib.util.spec_from_file_location("drawings", DOCS / "drawings.py")
-    assert spec is not None and spec.loader is not None
-    drawings = importlib.util.module_from_spec(spec)
-    import sys
-
-    sys.modules["drawings"] = drawings
-    spec.loader.exec_module(drawings)
-    for name, draw in drawings.PICTURES.items():
-        assert (DOCS / f"{name}.svg").read_text() == draw().svg(), f"run python docs/drawings.py: {name}"
+@pytest.mark.parametrize("module", [drawings, example_drawings], ids=lambda module: module.__name__)
+def test_the_pictures_are_as_they_are_drawn(module: Any) -> None:
+    for name, draw in module.PICTURES.items():
+        assert (DOCS / f"{name}.svg").read_text() == draw().svg(), f"run python -m {module.__name__}: {name}"

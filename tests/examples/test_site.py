@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections import Counter
 from functools import cache
 from html.parser import HTMLParser
@@ -11,12 +10,11 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-sys.path.append(str(ROOT))
-
 from docs.site.build import build
 from docs.site.navigation import FROM_THE_ROOT, pages, summary_of
+from playwright.sync_api import Browser
+
+ROOT = Path(__file__).parents[2]
 
 
 class Page(HTMLParser):
@@ -70,9 +68,9 @@ def test_every_internal_link_leads_to_a_page_and_an_anchor(site: Path) -> None:
             there = (path.parent / unquote(target)).resolve() if target else path
             if there.is_dir():
                 there /= "index.html"
-            if not there.is_file():
-                broken.append(f"{path.relative_to(site)}: {link}")
-            elif anchor and there.suffix == ".html" and unquote(anchor) not in parsed(there).anchors:
+            is_page = there.suffix == ".html" and there.is_file()
+            missing_anchor = bool(anchor) and is_page and unquote(anchor) not in parsed(there).anchors
+            if missing_anchor or not there.is_file():
                 broken.append(f"{path.relative_to(site)}: {link}")
     assert sorted(set(broken)) == []
 
@@ -93,3 +91,18 @@ def test_every_page_has_a_markdown_twin_and_a_line_in_llms_txt(site: Path) -> No
 def test_every_page_begins_with_a_sentence(site: Path) -> None:
     for page in pages():
         assert 15 < len(summary_of((site / page).read_text())) < 400, page
+
+
+@pytest.mark.browser
+def test_the_site_is_searched_without_a_server_and_fits_on_a_phone(site: Path, browser: Browser) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    for name in ("index", "faust", "reference/api", "coming-from/flink"):
+        page.goto((site / f"{name}.html").as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+    page.keyboard.press("/")
+    page.keyboard.type("watermark")
+    page.get_by_text("Steps that delay the").first.wait_for()
+    assert errors == []
+    page.close()

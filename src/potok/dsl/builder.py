@@ -352,7 +352,7 @@ class StreamsBuilder(Spelling):
         ... )
 
         The driver loads the DataFrame when the query starts, and then at the interval. It appends the rows that are
-        new, changed or gone to a topic, and the table is read from there: so a replay sees what the query saw.
+        new, changed or deleted to a topic, and the table is read from there, so a replay sees the same rows.
 
         Args:
             name: Names the table.

@@ -70,6 +70,7 @@ class Position:
         return Position.after([*self.ends(), *other.ends()])
 
     def ends(self) -> Iterable[tuple[str, int, int]]:
+        """Return (topic, partition, next offset) of each partition."""
         return ((topic, part, end) for topic, parts in self.topics.items() for part, end in parts.items())
 
     def within(self, topics: Iterable[str]) -> Position:

@@ -66,6 +66,7 @@ class TableView:
 
     @property
     def windowed(self) -> bool:
+        """Whether the rows of the table are windows of a key."""
         return self._reader.windowed
 
     def get(self, key: Any, default: Any = None, *, at: Instant | None = None, as_of: Instant | None = None) -> Any:
@@ -152,6 +153,7 @@ class TableView:
         return dict(self._rows_in())
 
     def items(self) -> Iterator[tuple[Any, Any]]:
+        """Yield all rows as pairs of key and value; the key of a windowed row names key, start and end."""
         yield from self._rows_in()
 
     def __len__(self) -> int:

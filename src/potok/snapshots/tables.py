@@ -60,6 +60,7 @@ class Tables:
         return {} if data is None else load_layouts(data)
 
     def names(self) -> list[str]:
+        """Return the names of the tables."""
         return sorted(self.layouts())
 
     def __iter__(self) -> Iterator[str]:

@@ -32,6 +32,9 @@ def start(
 ) -> Query:
     """Start a topology in the background of this process.
 
+    >>> query = potok.start(builder, broker="file:./data")
+    >>> query.stop()
+
     Args:
         program: A `StreamsBuilder`, or the topology it built.
         broker: The URL of the log: `file:./data` unless a setting says otherwise.

@@ -164,6 +164,7 @@ class SqlSession:
         return DryRun(self.database, self.properties).mistakes(text, self.variables)
 
     def close(self) -> None:
+        """Stop the queries of this session, and close the log."""
         if self._owns:
             self.database.close()
 

@@ -228,6 +228,7 @@ class QueryDriver:
         self._statements = self._beside(program)
 
     def table(self, name: str) -> TableView:
+        """Return a table as any reader sees it: `get`, `all`, `range`, `windows`."""
         try:
             return self.tables[name]
         except NoSuchTable:
@@ -248,6 +249,7 @@ class QueryDriver:
 
     @property
     def tables(self) -> Tables:
+        """All tables of the program."""
         return Tables(self.broker, self._topology.name)
 
     def read(self, topic: str) -> list[OutputRecord]:
@@ -256,6 +258,7 @@ class QueryDriver:
         return read_outputs(self.broker, topic)
 
     def dead_letters(self) -> list[DeadLetter]:
+        """Return the dead letters so far, those of each query in the order of their positions."""
         own = read_dead_letters(self.broker, self._topology.dead_letter_topic)
         return own + [letter for driver in self._others for letter in driver.dead_letters()]
 
@@ -275,6 +278,7 @@ class QueryDriver:
         self._prepared.state.close(self._prepared.plan.shards)
 
     def close(self) -> None:
+        """Close the log, and delete its temporary directory."""
         self.leave()
         self.broker.close()
         if self._temporary is not None:

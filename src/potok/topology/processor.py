@@ -44,7 +44,8 @@ class ProcessorContext(Protocol):
         """The topic that the record was read from; "" if there is none."""
 
     @property
-    def headers(self) -> tuple[tuple[str, bytes], ...]: ...
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """The headers of the record: pairs of name and value."""
 
     def forward(
         self,

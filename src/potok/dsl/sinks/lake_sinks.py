@@ -47,7 +47,7 @@ class LakeSinks(RowDelivering):
             give_up_after: How long to retry while storage does not answer before the query stops; by default the
                 setting `retry_for`.
             guarantee: With `exactly_once`, each commit has the transaction identifier of its batch.
-            name: Names the step; the table knows by it which batches it has.
+            name: Names the step; the table records its batches under this name.
         """
         uri = str(path) if "://" in str(path) else str(Path(path).expanduser().resolve())
         options = tuple((storage_options or {}).items())
@@ -87,7 +87,7 @@ class LakeSinks(RowDelivering):
             give_up_after: How long to retry while the catalog does not answer before the query stops; by default the
                 setting `retry_for`.
             guarantee: With `exactly_once`, each commit sets a property of the table to its batch.
-            name: Names the step; the table knows by it which batches it has.
+            name: Names the step; the table records its batches under this name.
         """
         given = {} if isinstance(catalog, str) else dict(catalog)
         known = catalog if isinstance(catalog, str) else given.pop("name", "potok")

@@ -15,9 +15,11 @@ from potok.events.write import event_id
 @event(FORGOTTEN)
 @dataclass
 class SubjectForgotten:
-    """The key of a subject was deleted: their personal data is None from now on, and copies of it have to go.
+    """The key of a subject was deleted: their personal data is None from now on, and copies of it must be deleted.
 
     Streams of events skip it unless it is among their types.
+
+    >>> users = builder.events("users", types=[Registered, potok.SubjectForgotten])
     """
 
     subject: str

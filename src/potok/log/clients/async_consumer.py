@@ -51,7 +51,7 @@ class AsyncConsumer:
     ...         await consumer.commit()
 
     The log is opened, and the group joined, by `async with` or by the first call. A consumer that waits for records
-    occupies no thread. A call may be cancelled at any time: a record counts as handed out when the call returns it.
+    occupies no thread. A call may be cancelled at any time: a record counts as returned once the call has returned it.
 
     The arguments are those of `Consumer`. `on_assign` and `on_revoke` may be coroutine functions, which may call the
     consumer; plain functions run in a thread and must not.
@@ -105,7 +105,7 @@ class AsyncConsumer:
             yield record
 
     async def poll(self, timeout: Duration = 0, max_records: int = 10_000) -> list[ConsumedRecord]:
-        """What is there, at most `max_records`; waits up to `timeout` for the first."""
+        """Return available records, at most `max_records`; wait up to `timeout` for the first."""
         first = await self._next(time.monotonic() + to_seconds(timeout))
         found = [] if first is None else [first]
         # Nothing is awaited from here on: a call that is cancelled has taken nothing.
@@ -114,15 +114,15 @@ class AsyncConsumer:
         return found
 
     async def at_end(self) -> bool:
-        """With `until_end`: whether all records that were there, and that this consumer is to read, are handed out."""
+        """With `until_end`: whether all records that existed at the start were returned; see `Consumer.at_end`."""
         return await self._call(Consumer.at_end)
 
     async def commit(self) -> None:
-        """Remember that the group has dealt with all records handed out so far; see `Consumer.commit`."""
+        """Commit all records returned so far for the group; see `Consumer.commit`."""
         await self._call(Consumer.commit)
 
     async def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Go on at `offset` of one partition that this consumer reads."""
+        """Continue at `offset` of one partition that this consumer reads."""
         await self._call(lambda consumer: consumer.seek(topic, partition, offset))
 
     async def positions(self) -> dict[PartitionId, int]:
@@ -130,7 +130,7 @@ class AsyncConsumer:
         return await self._call(Consumer.positions)
 
     async def assignment(self) -> list[PartitionId]:
-        """The partitions that this consumer reads: all of its topics, or its share of the group's."""
+        """The partitions of this consumer: all of its topics, or those assigned by its group."""
         return await self._call(Consumer.assignment)
 
     async def close(self) -> None:

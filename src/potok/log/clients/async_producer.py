@@ -62,7 +62,7 @@ class AsyncProducer:
         headers: HeadersInput | None = None,
         partition: int | None = None,
     ) -> None:
-        """Append one record; durable when this returns. Raises why it was not appended.
+        """Append one record; it is durable when this returns. If it was not appended, raise the reason.
 
         Args:
             timestamp: Milliseconds since 1970, or a datetime; by default the time of the append.
@@ -79,12 +79,12 @@ class AsyncProducer:
         await pending.done
 
     async def flush(self) -> None:
-        """Wait until all that was sent is durable, or has failed."""
+        """Wait until all records sent so far are durable, or have failed."""
         while self._writing is not None:
             await asyncio.shield(self._writing)
 
     async def close(self) -> None:
-        """Flush and end."""
+        """Flush and close."""
         self._closed = True
         await self.flush()
 

@@ -52,9 +52,10 @@ class Queue:
     ...         with delivery:
     ...             send(delivery.json())
 
-    A record that is not acknowledged within `visibility`, because its worker died or is slow, is redelivered, and
-    so is one that was put back. So a record may be worked on twice, and no order is promised: where order matters, use
-    a `Consumer` with a group. The topic keeps its records: other groups, consumers and queries see all of them.
+    A record that is not acknowledged within `visibility`, because its worker died or is slow, is redelivered, and so is
+    one that was returned to the queue. A record may therefore be processed twice, and the order is not guaranteed: if
+    order matters, use a `Consumer` with a group. The topic keeps its records: other groups, consumers and queries see
+    all of them.
 
     Args:
         broker: A broker or its URL.
@@ -138,7 +139,7 @@ class Queue:
                 self._update(lambda _: None)
 
     def close(self) -> None:
-        """Put back what is not settled, so that others get it at once, and close."""
+        """Return unsettled records to the queue, so that other workers get them immediately, and close."""
         with self._lock:
             if not self._closing.is_set():
                 self._put_back([*self._out.values(), *self._taken])

@@ -20,7 +20,12 @@ from potok.topology.nodes import Agents, Process
 
 
 class Query:
-    """A topology that runs in the background of this process: a group of one query."""
+    """A topology that runs in the background of this process: a group of one query.
+
+    >>> with potok.start(builder) as query:
+    ...     query.wait(60)
+    ...     query.table("order_counts").get("user_001")
+    """
 
     def __init__(
         self,
@@ -45,6 +50,7 @@ class Query:
         self.group.take(self._query)
 
     def start(self) -> Query:
+        """Start the batch loop in a thread of this process."""
         self.group.start()
         return self
 
@@ -57,6 +63,7 @@ class Query:
         self.group.pause(self.name)
 
     def resume(self) -> None:
+        """Continue after `pause`."""
         self.group.resume(self.name)
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -72,6 +79,7 @@ class Query:
 
     @property
     def is_active(self) -> bool:
+        """Whether the batch loop runs."""
         return self.group.is_active
 
     @property
@@ -82,6 +90,7 @@ class Query:
 
     @property
     def tables(self) -> Tables:
+        """The tables of the query, as of the last committed batch."""
         return Tables(self._broker, self.name)
 
     def table(self, name: str) -> TableView:
@@ -90,6 +99,7 @@ class Query:
 
     @property
     def offsets(self) -> Offsets:
+        """The next offset of each partition, as of the last committed batch."""
         return self._query.runner.ledger.entry.offsets
 
     def __enter__(self) -> Query:

@@ -45,8 +45,8 @@ Ids = list[int]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mqtt(ListenerSpec):
     """Messages of an MQTT broker, one record each; the key is the topic. The session is persistent, and a message with
-    QoS 1 is acknowledged once its record is in the log, so the broker delivers it again after a crash; with `id`, what
-    is delivered again does not land twice. A message that was published with QoS 0 can be lost. QoS 2 is received as
+    QoS 1 is acknowledged once its record is in the log, so the broker delivers it again after a crash; with `id`, a
+    redelivered message is not appended again. A message that was published with QoS 0 can be lost. QoS 2 is received as
     QoS 1, because its handshake would end before the record is in the log. When the buffer is full, `block` withholds
     acknowledgements, and the broker stops after `receive_maximum` messages.
     """

@@ -37,7 +37,7 @@ _logger = logging.getLogger("potok.sources")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RabbitMq(ListenerSpec):
     """Messages of a queue, one record each, with their headers. A message is acknowledged once its record is in the
-    log, so RabbitMQ delivers it again after a crash; with `id`, what is delivered again does not land twice. When the
+    log, so RabbitMQ delivers it again after a crash; with `id`, a redelivered message is not appended again. When the
     buffer is full, `block` withholds acknowledgements, and RabbitMQ stops after `prefetch` messages; `reject` refuses
     messages, and RabbitMQ moves them to the queue's dead-letter exchange, if it has one.
     """

@@ -31,7 +31,7 @@ _logger = logging.getLogger("potok.sources")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowingFiles(ListenerSpec):
     """Lines of files that grow and are rotated. Positions are kept in the log, so lines that were written while the
-    gateway was down are read when it starts again. A line may land twice if the gateway is killed.
+    gateway was down are read when it starts again. A line may be appended twice if the gateway is killed.
     """
 
     kind: ClassVar[str] = "files"

@@ -32,7 +32,7 @@ _logger = logging.getLogger("potok.sources")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpPoll(ListenerSpec):
     """Records of an HTTP endpoint that is polled. A response that has not changed (ETag, Last-Modified) is not read
-    again, even after a restart. With `id`, a record that was in an earlier response does not land twice. When the
+    again, even after a restart. With `id`, a record that was in an earlier response is not appended again. When the
     buffer is full, the next request waits.
     """
 

@@ -23,7 +23,7 @@ _STOP_S = 5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook(ListenerSpec):
     """POST requests over HTTP/1.1 or HTTP/2. The response is 202 once the records are in the log; without it the sender
-    has to repeat the request. With `id`, a repeated request does not land twice.
+    must repeat the request. With `id`, a repeated request is not appended again.
     """
 
     kind: ClassVar[str] = "webhook"

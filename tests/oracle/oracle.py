@@ -44,7 +44,8 @@ from tests.oracle.joins import Pair, RowsAtHand, joins_of, way_to_join
 from tests.oracle.lifetimes import MortalRows, latest_rows
 from tests.oracle.processors import TIMEOUTS, Failure, Own, Sent, own_steps, stored_rows
 from tests.oracle.records import LOST, DeadLetter, Expected, Input, Item, Output, Position, Written
-from tests.oracle.saga_steps import SagaSteps
+from tests.oracle.saga_handler_steps import SagaHandlers
+from tests.oracle.saga_steps import SagaSteps, saga_steps
 from tests.oracle.stateless import arm_of, outcome
 from tests.oracle.suppress import HeldRows, window_of
 from tests.oracle.table_algebra import algebra_of, rows_of
@@ -95,8 +96,8 @@ class _Walk:
         self.algebra = algebra_of(topology)
         self.joined = {node: rows for node, rows in self.algebra.items() if isinstance(rows, JoinRows)}
         self.joins = joins_of(topology)
-        self.own: dict[Node, Own | RootSteps | SagaSteps] = {**own_steps(topology)}
-        self.own |= {node: SagaSteps(node) for node in topology.of_type(Saga)}
+        self.own: dict[Node, Own | RootSteps | SagaSteps | SagaHandlers] = {**own_steps(topology)}
+        self.own |= {node: saga_steps(node) for node in topology.of_type(Saga)}
         self.own |= {node: root_steps(node) for node in topology.of_type(AggregateRoot)}
         self.topics: dict[str, Output] = {}
         self.dead_letters: list[DeadLetter] = []

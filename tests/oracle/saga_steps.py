@@ -12,8 +12,14 @@ from potok.topology.nodes import Saga
 from tests.oracle.call import UserError
 from tests.oracle.processors import NOWHERE, Failure, Sent
 from tests.oracle.records import Item
+from tests.oracle.saga_handler_steps import SagaHandlers
 from tests.oracle.sagas import Happening, Plan, Play, Step
 from tests.oracle.tables import SetAside
+
+
+def saga_steps(node: Saga) -> SagaSteps | SagaHandlers:
+    assert isinstance(node.processor, SagaProcessor)
+    return SagaSteps(node) if node.processor.definition.handlers is None else SagaHandlers(node)
 
 
 @dataclass

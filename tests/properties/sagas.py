@@ -104,10 +104,10 @@ def saga_of(plan: Plan) -> Any:
     return declare(type("Made", (), made))
 
 
-def message(one: Happening) -> tuple[str, dict[str, Any]]:
+def message(one: Happening, saga: str = "made") -> tuple[str, dict[str, Any]]:
     """Return the topic and the value of an event, or of an action."""
     if one.what in ACTIONS:
-        return "made-control", action_of("id", one.key, one.what, one.id)[1]
+        return f"{saga}-control", action_of("id", one.key, one.what, one.id)[1]
     return "events", {"event_id": one.id, "event_type": one.what, "data": {"id": one.key}}
 
 

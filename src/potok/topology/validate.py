@@ -129,7 +129,7 @@ class TopicReadTwoWays(TopologyError):
     def __init__(self, topic: str, at: Location | None) -> None:
         super().__init__(
             f'topic "{topic}" is read twice with different types or timestamps',
-            hint="read it once and use the stream twice, or declare the same types",
+            hint="read it once and use the stream twice, declare the same types, or use a StreamsBuilder for each",
             at=at,
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pytest
+
 import potok
 from patterns.sagas.checkout import key_of
 from potok.testing import TestDriver, given
@@ -123,6 +125,43 @@ def test_a_timer_whose_handler_raises_makes_the_instance_stuck_and_can_be_retrie
     given(Review, OrderDelivered("o1", "nobody")).after("3 days").operator("skip").when(ReviewWritten("o1", 3)).then(
         emitted=[ReviewClosed("o1", 0)], state="completed", dead_letters=1
     )
+
+
+def test_an_instance_that_is_aborting_goes_on_with_that_when_its_timer_is_retried() -> None:
+    @potok.saga("refund", by="order_id", sends=[Apologise])
+    class Refund(potok.Saga):
+        tries: int = 0
+
+        @potok.on(OrderDelivered, start=True)
+        def delivered(self, event: OrderDelivered) -> None:
+            self.compensate("damaged")
+            self.set_timer("apology", "1 h")
+
+        @potok.on(ReviewWritten)
+        def written(self, event: ReviewWritten) -> None:
+            self.tries += 1
+
+        @potok.on_timer("apology")
+        def apologise(self) -> None:
+            self.send(Apologise(self.key))
+            if not self.tries:
+                raise LookupError("nobody there")
+
+    story = given(Refund, DELIVERED).after("1 h").then(sent=[], state="stuck", dead_letters=1)
+    story.when(ReviewWritten("o1", 4)).operator("retry").then(sent=[Apologise("o1")], state="aborting")
+    given(Refund, DELIVERED).after("1 h").operator("skip").then(sent=[], state="aborting", dead_letters=1)
+
+
+def test_a_timer_that_would_remove_its_instance_is_refused() -> None:
+    class Refused(potok.Saga):
+        @potok.on(OrderDelivered, start=True)
+        def delivered(self, event: OrderDelivered) -> None: ...
+
+        @potok.on_timer("forget")
+        def forget(self) -> None: ...
+
+    with pytest.raises(potok.TopologyError, match='a timer cannot be called "forget"'):
+        potok.saga("refused", by="order_id")(Refused)
 
 
 def test_an_operator_can_abort_it_and_a_handler_compensates() -> None:

@@ -22,6 +22,7 @@ from potok.patterns.sagas.declare import (
     Together,
 )
 from potok.patterns.sagas.definition import Definition, Handlers, SagaStep
+from potok.patterns.sagas.instance import FORGET
 from potok.patterns.sagas.message import Message, has_default, message_type
 from potok.patterns.sagas.saga import ON_MARK, TIMER_MARK, Saga
 from potok.state.codec import dump_state
@@ -224,6 +225,9 @@ def _handlers_of(cls: type, said: SagaDeclaration) -> Definition:
                 starts.append(type_.name)
         timer = getattr(item, TIMER_MARK, None)
         if timer is not None:
+            if timer[0] == FORGET:
+                hint = "give it another name; ended instances are removed by keep= of @potok.saga"
+                raise TopologyError(f'a timer cannot be called "{FORGET}"', hint=hint, at=timer[1])
             if timer[0] in timers:
                 raise TopologyError(f'timer "{timer[0]}" has two handlers', hint="remove one of them", at=timer[1])
             _check_arguments(item, 1, f"def {name}(self) -> None: ...", timer[1])

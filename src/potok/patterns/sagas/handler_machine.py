@@ -75,6 +75,8 @@ class HandlerMachine:
             port.revert(mark)
             instance.clear()
             instance.update(before)
+            if instance["state"] != STUCK:
+                instance["resumes"] = instance["state"]
             instance["failed_timers"] = [*instance.get("failed_timers", ()), name]
             reason = f'the handler of timer "{name}" failed: {type(error).__name__}: {error}'[:500]
             instance["state"], instance["reason"] = STUCK, reason
@@ -97,7 +99,7 @@ class HandlerMachine:
             if instance["state"] not in ENDED:
                 self._end(instance, port, ABORTED, "aborted by an operator")
             return
-        instance["state"], instance["reason"] = RUNNING, None
+        instance["state"], instance["reason"] = instance.pop("resumes", RUNNING), None
         for name in failed if action == "retry" else ():
             if instance["state"] not in ENDED:
                 self.timer(instance, name, port)

@@ -13,6 +13,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 
 from potok.sinks.lakes.delta import DeltaTarget
 from potok.sinks.lakes.iceberg import IcebergTarget
+from tests.sinks.lakes.s3 import BUCKET, LOGIN
 from tests.sinks.tables import OutsideTable
 
 
@@ -39,34 +40,54 @@ class Lake(OutsideTable):
 
 
 class DeltaLake(Lake):
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, server: str | None = None) -> None:
+        """`server` is that of object storage; without it, the table is in a directory."""
         super().__init__()
-        self.uri = str(directory / "orders")
+        self.uri = str(directory / "orders") if server is None else f"s3://{BUCKET}{directory}/orders"
+        key, secret = LOGIN
+        self.storage = (
+            {}
+            if server is None
+            else {
+                "AWS_ENDPOINT_URL": server,
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_REGION": "us-east-1",
+                "AWS_ACCESS_KEY_ID": key,
+                "AWS_SECRET_ACCESS_KEY": secret,
+            }
+        )
 
     def target(self) -> DeltaTarget:
-        return DeltaTarget(self.uri, self.shape, self.options.get("partition_by", ()), (), 2_000)
+        partition_by = self.options.get("partition_by", ())
+        return DeltaTarget(self.uri, self.shape, partition_by, tuple(self.storage.items()), 2_000)
+
+    def delta(self) -> DeltaTable:
+        return DeltaTable(self.uri, storage_options=self.storage)
 
     def table(self) -> pa.Table:
-        return pa.table(DeltaTable(self.uri).to_pyarrow_table())
+        return pa.table(self.delta().to_pyarrow_table())
 
     def append(self, rows: pa.Table) -> None:
-        write_deltalake(self.uri, rows, mode="append")
+        write_deltalake(self.uri, rows, mode="append", storage_options=self.storage)
 
     def versions(self) -> int:
-        return DeltaTable(self.uri).version()
+        return self.delta().version()
 
     def make(self, schema: pa.Schema) -> None:
-        DeltaTable.create(self.uri, schema)
+        DeltaTable.create(self.uri, schema, storage_options=self.storage)
 
 
 class IcebergLake(Lake):
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, server: str | None = None) -> None:
         super().__init__()
         self.properties = {
             "type": "sql",
             "uri": f"sqlite:///{directory}/catalog.db",
-            "warehouse": f"file://{directory}/warehouse",
+            "warehouse": f"file://{directory}/warehouse" if server is None else f"s3://{BUCKET}{directory}",
         }
+        if server is not None:
+            login = dict(zip(("s3.access-key-id", "s3.secret-access-key"), LOGIN, strict=True))
+            self.properties |= {"s3.endpoint": server, "s3.region": "us-east-1", **login}
 
     @property
     def catalog(self) -> SqlCatalog:

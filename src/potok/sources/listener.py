@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 from potok.errors import SetupError, TopologyError
 from potok.log.broker import Broker
 from potok.records.log_record import LogRecord
-from potok.sources.arrival import Arrival
+from potok.sources.arrival import Arrival, Done
 from potok.sources.buffer import Buffer
-from potok.sources.counters import MALFORMED, Counters
+from potok.sources.counters import MALFORMED, STOPPED, Counters
 from potok.sources.overload import Overload
 
 REASON = "potok-reason"
@@ -71,12 +71,21 @@ class ListenerContext:
         self.name, self.broker, self.buffer, self.counters = name, broker, buffer, counters
         self._dead_letters = dead_letters
 
-    def lose(self, data: Sequence[bytes], reason: str, why: str) -> None:
-        """Count input that cannot become a record; if the listener has a topic for dead letters, write it there."""
+    def lose(self, data: Sequence[bytes], reason: str, why: str, done: Done | None = None) -> None:
+        """Count input that cannot become a record; if the listener has a topic for dead letters, write it there.
+
+        `done` is called once, when the dead letters are durable or lost too: the sender need not keep its input.
+        """
         self.counters.received_in_vain(len(data), reason)
-        if self._dead_letters is not None:
-            headers = ((REASON, f"{reason}: {why}".encode()), (SOURCE, self.name.encode()))
-            self._dead_letters.offer(Arrival.of([LogRecord(None, each, headers=headers) for each in data]))
+        if self._dead_letters is None:
+            if done is not None:
+                done(None)
+            return
+        headers = ((REASON, f"{reason}: {why}".encode()), (SOURCE, self.name.encode()))
+        records = [LogRecord(None, each, headers=headers) for each in data]
+        settled = None if done is None else lambda problem: done(problem if problem == STOPPED else None)
+        if not self._dead_letters.offer(Arrival.of(records, settled)) and done is not None:
+            done(STOPPED)
 
     def malformed(self, data: Sequence[bytes], why: str) -> None:
         self.lose(data, MALFORMED, why)

@@ -16,7 +16,7 @@ from potok.faust.services.service import wait_for_cron
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import MOST_S, Retry
-from potok.sources.bodies import BODIES, BadBody, BodyTooLarge, field_of, values_of
+from potok.sources.bodies import BODIES, BadBody, BodyTooLarge, elements_of, field_of, values_of
 from potok.sources.counters import TOO_LARGE
 from potok.sources.deduplication import Deduplication
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec, option
@@ -188,7 +188,7 @@ class HttpPollListener(Listener):
             found = found.get(name) if isinstance(found, dict) else None
         if not isinstance(found, list):
             raise BadBody(f"{self._spec.items} is not an array")
-        return [orjson.dumps(each) for each in found]
+        return elements_of(found)
 
     def _message(self, value: bytes) -> Message:
         if self._spec.key is None and self._spec.id is None:

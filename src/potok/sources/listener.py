@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from potok.errors import SetupError, TopologyError
+from potok.errors import LogError, SetupError, TopologyError
 from potok.log.broker import Broker
+from potok.log.embedded.catalog import check_topic_name
 from potok.records.log_record import LogRecord
 from potok.sources.arrival import Arrival, Done
 from potok.sources.buffer import Buffer
@@ -140,6 +141,11 @@ class ListenerSpec(ABC):
         """Raise for options that cannot work."""
         if not self.name or not self.topic:
             raise TopologyError("a listener needs a name and a topic", hint='write topic = "metrics"')
+        for topic in filter(None, (self.topic, self.dead_letters)):
+            try:
+                check_topic_name(topic)
+            except LogError as error:
+                raise TopologyError(error.message, hint=error.hint) from error
         if self.topic == self.dead_letters:
             hint = f'write dead_letters = "{self.topic}-dead-letters"'
             raise TopologyError(f'listener "{self.name}" writes dead letters to its own topic', hint=hint)

@@ -61,8 +61,9 @@ class HttpPoll(ListenerSpec):
         found = urlsplit(self.url)
         if found.scheme not in ("http", "https") or not found.hostname:
             raise TopologyError("the url is not one of HTTP", hint='write url = "https://example.com/orders"')
-        if to_seconds(self.every) <= 0:
-            raise TopologyError("every must be longer than 0", hint='write every = "30 s"')
+        for name in ("every", "timeout"):
+            if to_seconds(getattr(self, name)) <= 0:
+                raise TopologyError(f"{name} must be longer than 0", hint=f'write {name} = "30 s"')
         if self.cron is not None:
             wait_for_cron(self.cron)
         if self.body not in BODIES:

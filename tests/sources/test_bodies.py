@@ -109,3 +109,16 @@ def test_a_field_is_found_by_its_path() -> None:
     assert field_of(document, ["data", "list"]) is None
     assert field_of(document, ["data", "id", "deeper"]) is None
     assert field_of([1], ["data"]) is None
+
+
+@pytest.mark.parametrize(
+    ("depth", "accepted"), [(250, ("json", "ndjson", "array")), (300, ("json", "ndjson")), (2_000, ()), (100_000, ())]
+)
+def test_values_that_are_nested_deeply_are_whole_or_an_error_of_the_body(depth: int, accepted: tuple[str, ...]) -> None:
+    deep = b"[" * depth + b"]" * depth
+    for kind, body in (("json", deep), ("ndjson", deep), ("array", b"[" + deep + b"]")):
+        if kind in accepted:
+            assert values_of(kind, body) == [deep]
+        else:
+            with pytest.raises(BadBody, match="JSON"):
+                values_of(kind, body)

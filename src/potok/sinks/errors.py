@@ -10,8 +10,12 @@ SinkError
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 
 from potok.errors import SinkError
+
+MOST_REFUSED = 1_000
+"""If more records of a batch are rejected, the cause is not the records."""
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _AWAY = {errno.ENOENT, errno.EIO, errno.EREMOTEIO, errno.EROFS, errno.ESTALE, errno.ENODEV, errno.ENXIO}
@@ -36,6 +40,13 @@ def may_pass(error: OSError) -> bool:
     A file in the way or a missing permission is permanent.
     """
     return error.errno in _FULL | _AWAY | _CUT_OFF | _BUSY
+
+
+def too_many_refused(failures: Mapping[int, str]) -> str | None:
+    """Return why a batch is rejected as a whole, if so many of its records are; otherwise None."""
+    if len(failures) <= MOST_REFUSED:
+        return None
+    return f"it rejected more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}"
 
 
 class DeliveryFailed(SinkError):

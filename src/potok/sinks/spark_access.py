@@ -66,6 +66,9 @@ class JdbcConnection(Protocol):
     def create_table(self, table: str, empty: pa.Table, types: str) -> None:
         """Create a table for rows, outside the transaction; `types` declares some of its columns."""
 
+    def discard_table(self, table: str) -> None:
+        """Drop a table if it exists, and if the database answers; end the transaction."""
+
     def savepoint(self) -> Any:
         """Return a mark to roll back to."""
 

@@ -12,13 +12,11 @@ from potok.log.failpoint import failpoint
 from potok.retry_policy import Retry, brief_calls
 from potok.sources.arrival import Arrival, columns_of
 from potok.sources.buffer import Buffer
-from potok.sources.counters import EXPIRED, NOT_ACCEPTED
+from potok.sources.counters import EXPIRED, NOT_ACCEPTED, STOPPED
 
 MOST_RECORDS = 20_000
 MOST_BYTES = 16 << 20
 LOOK_S = 1.0
-STOPPED = "stopped"
-"""Why records are lost that could not be appended before the gateway stopped."""
 
 _logger = logging.getLogger("potok.sources")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -58,6 +59,20 @@ class Arrival:
             self.records = self.records.take(pa.array(kept, pa.int64()))
         else:
             self.records = [self.records[row] for row in kept]
+
+
+def after(count: int, done: Done) -> Done:
+    """Return what is called `count` times, and then calls `done` with the first problem, if there was one."""
+    lock, found = threading.Lock(), list[str | None]()
+
+    def one(problem: str | None) -> None:
+        with lock:
+            found.append(problem)
+            is_last = len(found) == count
+        if is_last:
+            done(next((each for each in found if each is not None), None))
+
+    return one
 
 
 def columns_of(arrivals: Sequence[Arrival]) -> pa.RecordBatch:

@@ -55,8 +55,19 @@ def values_of(kind: str, body: bytes) -> list[bytes]:
         return list(_lines(body))
     parsed = _parsed(body, "the body")
     if kind == "array" and isinstance(parsed, list):
-        return [orjson.dumps(each) for each in parsed]
+        return elements_of(parsed)
     return [body]
+
+
+def elements_of(found: list[object]) -> list[bytes]:
+    """Return the elements of a parsed array. Raises `BadBody` for one that is nested too deeply to be written again."""
+    values: list[bytes] = []
+    for number, each in enumerate(found, 1):
+        try:
+            values.append(orjson.dumps(each))
+        except orjson.JSONEncodeError as error:
+            raise BadBody(f"element {number} cannot be written as JSON: {error}") from error
+    return values
 
 
 def _lines(body: bytes) -> Iterator[bytes]:

@@ -110,6 +110,8 @@ def _spelling(option: str, hint: Any) -> str:
     allowed = [each for each in (get_args(hint) or (hint,)) if each is not NoneType]
     if len(allowed) > 1:
         return f'{option} = "5 s"'
+    if allowed[0] is bool:
+        return f"{option} = true"
     return f'{option} = "..."' if allowed[0] is str else f"{option} = 1000"
 
 

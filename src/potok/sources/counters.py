@@ -15,6 +15,11 @@ DROPPED_OLDEST = "dropped_oldest"
 NOT_ACCEPTED = "not_accepted"
 UNREADABLE = "unreadable"
 FULL = "full"
+_MOST = (1 << 63) - 1
+"""What a sender says that is missing may be more than an integer of JSON and of metrics can be."""
+
+STOPPED = "stopped"
+"""Why records are lost that could not be appended before the gateway stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class Counters:
     def missing(self, count: int) -> None:
         """Count messages that their sender numbered and that never arrived; 0 to begin with."""
         with self._lock:
-            self._missing = (self._missing or 0) + count
+            self._missing = min((self._missing or 0) + count, _MOST)
 
     def refused(self, reason: str, count: int = 1) -> None:
         with self._lock:

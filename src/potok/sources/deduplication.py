@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
+from operator import itemgetter
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from potok.clock import now_ms
@@ -11,6 +12,9 @@ from potok.duration import Duration, to_ms
 from potok.log.broker import Broker
 
 T = TypeVar("T")
+
+_LONGEST = 100
+"""A longer id is remembered by its digest."""
 
 
 def digest_of(body: bytes) -> bytes:
@@ -49,7 +53,7 @@ class Deduplication(Generic[T]):
     def __init__(self, for_ms: int, max_ids: int, what: str) -> None:
         self._for_ms, self._max_ids = for_ms, max_ids
         self._id_header, self._digest_header = f"potok-{what}-id", f"potok-{what}-digest"
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: OrderedDict[str | bytes, _Known] = OrderedDict()
         self._under_way: dict[str, tuple[bytes, T]] = {}
 
     @classmethod
@@ -61,6 +65,11 @@ class Deduplication(Generic[T]):
         known.load(broker, spec.topic, now_ms())
         return known
 
+    @staticmethod
+    def _key(identifier: str) -> str | bytes:
+        """Return what is remembered of an id: a sender may choose long ones."""
+        return identifier if len(identifier) <= _LONGEST else digest_of(identifier.encode())
+
     def headers(self, identifier: str, digest: bytes) -> tuple[tuple[str, bytes], ...]:
         """Return the headers by which a record is recognised."""
         return (self._id_header, identifier.encode()), (self._digest_header, digest)
@@ -68,7 +77,7 @@ class Deduplication(Generic[T]):
     def load(self, broker: Broker, topic: str, now_ms: int) -> None:
         """Read the ids of recent records."""
         since = now_ms - self._for_ms
-        found: list[tuple[int, str, bytes]] = []
+        found: list[tuple[int, str | bytes, bytes]] = []
         for partition, end in broker.end_offsets(topic).items():
             start = broker.offset_at(topic, partition, since)
             for batch in broker.read(topic, partition, start, end):
@@ -76,9 +85,10 @@ class Deduplication(Generic[T]):
                 for at_ms, each in zip(times, headers, strict=True):
                     named = {header["name"]: header["value"] for header in each or ()}
                     if self._id_header in named and self._digest_header in named:
-                        found.append((at_ms, named[self._id_header].decode(), named[self._digest_header]))
-                found = sorted(found)[-self._max_ids :] if len(found) > 2 * self._max_ids else found
-        for at_ms, identifier, digest in sorted(found):
+                        known = self._key(named[self._id_header].decode())
+                        found.append((at_ms, known, named[self._digest_header]))
+                found = sorted(found, key=itemgetter(0))[-self._max_ids :] if len(found) > 2 * self._max_ids else found
+        for at_ms, identifier, digest in sorted(found, key=itemgetter(0)):
             self._remember(identifier, digest, at_ms)
 
     def find(self, identifier: str, digest: bytes, now_ms: int) -> T | bool:
@@ -91,7 +101,7 @@ class Deduplication(Generic[T]):
             if known.at_ms >= now_ms - self._for_ms:
                 break
             del self._known[first]
-        known_one = self._known.get(identifier)
+        known_one = self._known.get(self._key(identifier))
         if known_one is not None:
             if known_one.digest != digest:
                 raise AnotherBody
@@ -109,9 +119,9 @@ class Deduplication(Generic[T]):
     def end(self, identifier: str, *, landed: bool, now_ms: int) -> None:
         digest, _ = self._under_way.pop(identifier)
         if landed:
-            self._remember(identifier, digest, now_ms)
+            self._remember(self._key(identifier), digest, now_ms)
 
-    def _remember(self, identifier: str, digest: bytes, at_ms: int) -> None:
+    def _remember(self, identifier: str | bytes, digest: bytes, at_ms: int) -> None:
         self._known[identifier] = _Known(digest, at_ms)
         self._known.move_to_end(identifier)
         if len(self._known) > self._max_ids:

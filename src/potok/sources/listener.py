@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
-from potok.errors import SetupError, TopologyError
+from potok.errors import LogError, SetupError, TopologyError
 from potok.log.broker import Broker
+from potok.log.embedded.catalog import check_topic_name
 from potok.records.log_record import LogRecord
-from potok.sources.arrival import Arrival
+from potok.sources.arrival import Arrival, Done
 from potok.sources.buffer import Buffer
-from potok.sources.counters import MALFORMED, Counters
+from potok.sources.counters import MALFORMED, STOPPED, Counters
 from potok.sources.overload import Overload
 
 REASON = "potok-reason"
@@ -71,12 +72,21 @@ class ListenerContext:
         self.name, self.broker, self.buffer, self.counters = name, broker, buffer, counters
         self._dead_letters = dead_letters
 
-    def lose(self, data: Sequence[bytes], reason: str, why: str) -> None:
-        """Count input that cannot become a record; if the listener has a topic for dead letters, write it there."""
+    def lose(self, data: Sequence[bytes], reason: str, why: str, done: Done | None = None) -> None:
+        """Count input that cannot become a record; if the listener has a topic for dead letters, write it there.
+
+        `done` is called once, when the dead letters are durable or lost too: the sender need not keep its input.
+        """
         self.counters.received_in_vain(len(data), reason)
-        if self._dead_letters is not None:
-            headers = ((REASON, f"{reason}: {why}".encode()), (SOURCE, self.name.encode()))
-            self._dead_letters.offer(Arrival.of([LogRecord(None, each, headers=headers) for each in data]))
+        if self._dead_letters is None:
+            if done is not None:
+                done(None)
+            return
+        headers = ((REASON, f"{reason}: {why}".encode()), (SOURCE, self.name.encode()))
+        records = [LogRecord(None, each, headers=headers) for each in data]
+        settled = None if done is None else lambda problem: done(problem if problem == STOPPED else None)
+        if not self._dead_letters.offer(Arrival.of(records, settled)) and done is not None:
+            done(STOPPED)
 
     def malformed(self, data: Sequence[bytes], why: str) -> None:
         self.lose(data, MALFORMED, why)
@@ -131,6 +141,11 @@ class ListenerSpec(ABC):
         """Raise for options that cannot work."""
         if not self.name or not self.topic:
             raise TopologyError("a listener needs a name and a topic", hint='write topic = "metrics"')
+        for topic in filter(None, (self.topic, self.dead_letters)):
+            try:
+                check_topic_name(topic)
+            except LogError as error:
+                raise TopologyError(error.message, hint=error.hint) from error
         if self.topic == self.dead_letters:
             hint = f'write dead_letters = "{self.topic}-dead-letters"'
             raise TopologyError(f'listener "{self.name}" writes dead letters to its own topic', hint=hint)

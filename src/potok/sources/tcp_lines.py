@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 from potok.errors import TopologyError
 from potok.event_loop import EventLoop
 from potok.records.log_record import LogRecord
-from potok.sources.appender import STOPPED
 from potok.sources.arrival import Arrival
-from potok.sources.counters import TOO_LARGE
+from potok.sources.counters import STOPPED, TOO_LARGE
 from potok.sources.listener import Address, CannotListen, Listener, ListenerContext, ListenerSpec, option
 
 _CHUNK = 256 * 1024

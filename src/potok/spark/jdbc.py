@@ -121,6 +121,14 @@ class SparkJdbcConnection:
                 names.append(str(found.getString("TABLE_NAME")))
             return names
 
+    def discard_table(self, table: str) -> None:
+        try:
+            self._connection.rollback()
+            self.run(f"DROP TABLE {table}")
+            self._connection.commit()
+        except (JdbcError, Py4JError):
+            return  # It does not exist, or the connection is broken, or the JVM is gone.
+
     def savepoint(self) -> Any:
         with _jdbc_errors():
             return self._connection.setSavepoint()

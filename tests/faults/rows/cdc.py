@@ -51,10 +51,11 @@ def _play(scene: Scene, server: Server) -> Proof:
         for statement in (_TABLE, _FILL[type(server)]):
             connection.cursor().execute(statement)
     directory = scene.place("capture")
-    toml = f'[shop]\nurl = "{server.url_of(database)}"\ntables = ["users"]\nheartbeat = "1 s"\n'
+    # Slots belong to the whole server, which other plays of the row use too.
+    toml = f'[{scene.name}]\nurl = "{server.url_of(database)}"\ntables = ["users"]\nheartbeat = "1 s"\n'
     (directory / "cdc.toml").write_text(toml)
     broker = EmbeddedBroker(directory / "data")
-    topic = f"shop.{database if isinstance(server, MariadbServer) else 'public'}.users"
+    topic = f"{scene.name}.{database if isinstance(server, MariadbServer) else 'public'}.users"
     stopping = threading.Event()
     chance = Random(scene.random.random())
     changing = threading.Thread(
@@ -73,7 +74,7 @@ def _play(scene: Scene, server: Server) -> Proof:
             cursor = connection.cursor()
             cursor.execute("SELECT id, name, balance FROM users")
             wanted = {id_: (name, balance) for id_, name, balance in cursor.fetchall()}
-        scene.wait_until(lambda: _has_all(broker, topic, directory, wanted), "the topic to equal the table")
+        scene.wait_until(lambda: _has_all(scene, broker, topic, wanted), "the topic to equal the table")
     finally:
         process.terminate()
         process.wait()
@@ -90,7 +91,7 @@ def _run_and_kill(scene: Scene, broker: EmbeddedBroker, topic: str, directory: P
     if at_start:
         threading.Event().wait(scene.random.random())
     else:
-        scene.wait_until(lambda: _passed(broker, topic, target), f"record {target}")
+        scene.wait_until(lambda: _passed(scene, broker, topic, target, process), f"record {target}")
     process.kill()
     process.wait()
 
@@ -132,15 +133,16 @@ def _landed(broker: EmbeddedBroker, topic: str) -> int:
     return sum(broker.end_offsets(topic).values()) if broker.has_topic(topic) else 0
 
 
-def _passed(broker: EmbeddedBroker, topic: str, target: int) -> bool:
+def _passed(scene: Scene, broker: EmbeddedBroker, topic: str, target: int, process: subprocess.Popen[bytes]) -> bool:
     """Whether so much has landed, or nothing is left to land."""
-    stored = broker.get_metadata("cdc/shop")
+    assert process.poll() is None, "the capture ended by itself"
+    stored = broker.get_metadata(f"cdc/{scene.name}")
     tables = orjson.loads(stored)["tables"].values() if stored else ()
     return _landed(broker, topic) >= target or bool(tables and all(each["done"] for each in tables))
 
 
-def _has_all(broker: EmbeddedBroker, topic: str, directory: Path, wanted: dict[int, tuple[str, int]]) -> bool:
-    stored = orjson.loads(broker.get_metadata("cdc/shop") or b"{}")
+def _has_all(scene: Scene, broker: EmbeddedBroker, topic: str, wanted: dict[int, tuple[str, int]]) -> bool:
+    stored = orjson.loads(broker.get_metadata(f"cdc/{scene.name}") or b"{}")
     if not stored or not all(each["done"] for each in stored["tables"].values()):
         return False
     found: dict[bytes, Any] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -11,29 +11,13 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import load_catalog
 from pyiceberg.catalog.sql import SqlCatalog
 
-from potok.sinks.guarantee import Guarantee
 from potok.sinks.lakes.delta import DeltaTarget
 from potok.sinks.lakes.iceberg import IcebergTarget
-from potok.sinks.sink_spec import Batch, Failures, SinkSpec, SinkWriter, Types
-from potok.sinks.typed_rows import Mode, RowShape
-from tests.sinks.rows import deliver, opening, rows_of, typed
-
-TYPES = Types(typed("string"), typed("name string, amount bigint"))
-
-Records = list[tuple[Any, Any]]
+from tests.sinks.lakes.s3 import BUCKET, LOGIN
+from tests.sinks.tables import OutsideTable
 
 
-class Lake(ABC):
-    """One table. Each writer that is opened stands for a start of the query."""
-
-    types = TYPES
-    mode: Mode = "append"
-    options: dict[str, Any] = {}
-
-    @abstractmethod
-    def target(self) -> SinkSpec:
-        """Return the sink spec of the table."""
-
+class Lake(OutsideTable):
     @abstractmethod
     def table(self) -> pa.Table:
         """Return the content."""
@@ -50,54 +34,60 @@ class Lake(ABC):
     def make(self, schema: pa.Schema) -> None:
         """Create the table before the sink does."""
 
-    @property
-    def shape(self) -> RowShape:
-        return RowShape(self.mode, **{k: v for k, v in self.options.items() if k != "partition_by"})
-
-    def open(self, epoch: int = 1, committed: int = 0, guarantee: Guarantee = Guarantee.EXACTLY_ONCE) -> SinkWriter:
-        target = self.target()
-        target.check(self.types, guarantee)
-        sink_writer = target.open(opening(self.types, guarantee, epoch=epoch, committed=committed))
-        assert isinstance(sink_writer, SinkWriter)
-        return sink_writer
-
-    def put(self, records: Records, batch: Batch = Batch(1, 1), sink_writer: SinkWriter | None = None) -> Failures:
-        """Deliver one batch, by a writer of its own unless one is given."""
-        chosen = sink_writer or self.open(batch.epoch, batch.number - 1)
-        return deliver(self.target(), chosen, rows_of(records, self.types), self.types, batch)
-
     def rows(self, order: str = "amount") -> list[tuple[Any, ...]]:
         table = self.table()
         return [tuple(row.values()) for row in table.sort_by(order).to_pylist()]
 
 
 class DeltaLake(Lake):
-    def __init__(self, directory: Path) -> None:
-        self.uri = str(directory / "orders")
+    def __init__(self, directory: Path, server: str | None = None) -> None:
+        """`server` is that of object storage; without it, the table is in a directory."""
+        super().__init__()
+        self.uri = str(directory / "orders") if server is None else f"s3://{BUCKET}{directory}/orders"
+        key, secret = LOGIN
+        self.storage = (
+            {}
+            if server is None
+            else {
+                "AWS_ENDPOINT_URL": server,
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_REGION": "us-east-1",
+                "AWS_ACCESS_KEY_ID": key,
+                "AWS_SECRET_ACCESS_KEY": secret,
+            }
+        )
 
     def target(self) -> DeltaTarget:
-        return DeltaTarget(self.uri, self.shape, self.options.get("partition_by", ()), (), 2_000)
+        partition_by = self.options.get("partition_by", ())
+        return DeltaTarget(self.uri, self.shape, partition_by, tuple(self.storage.items()), 2_000)
+
+    def delta(self) -> DeltaTable:
+        return DeltaTable(self.uri, storage_options=self.storage)
 
     def table(self) -> pa.Table:
-        return pa.table(DeltaTable(self.uri).to_pyarrow_table())
+        return pa.table(self.delta().to_pyarrow_table())
 
     def append(self, rows: pa.Table) -> None:
-        write_deltalake(self.uri, rows, mode="append")
+        write_deltalake(self.uri, rows, mode="append", storage_options=self.storage)
 
     def versions(self) -> int:
-        return DeltaTable(self.uri).version()
+        return self.delta().version()
 
     def make(self, schema: pa.Schema) -> None:
-        DeltaTable.create(self.uri, schema)
+        DeltaTable.create(self.uri, schema, storage_options=self.storage)
 
 
 class IcebergLake(Lake):
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, server: str | None = None) -> None:
+        super().__init__()
         self.properties = {
             "type": "sql",
             "uri": f"sqlite:///{directory}/catalog.db",
-            "warehouse": f"file://{directory}/warehouse",
+            "warehouse": f"file://{directory}/warehouse" if server is None else f"s3://{BUCKET}{directory}",
         }
+        if server is not None:
+            login = dict(zip(("s3.access-key-id", "s3.secret-access-key"), LOGIN, strict=True))
+            self.properties |= {"s3.endpoint": server, "s3.region": "us-east-1", **login}
 
     @property
     def catalog(self) -> SqlCatalog:

@@ -12,10 +12,9 @@ from potok.sinks.guarantee import Guarantee
 from potok.sinks.lakes.delta import DeltaTarget
 from potok.sinks.sink_spec import Batch, Types
 from potok.sinks.typed_rows import RowShape
-from tests.sinks.lakes.lake import TYPES, DeltaLake
+from tests.sinks.lakes.lake import DeltaLake
 from tests.sinks.rows import opening, typed
-
-ANN, BOB = ("a", {"name": "ann", "amount": 1}), ("b", {"name": "bob", "amount": 2})
+from tests.sinks.tables import ANN, BOB, TYPES
 
 
 @pytest.fixture

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.exceptions import CommitFailedException
 
 from potok.errors import TopologyError
@@ -12,10 +15,9 @@ from potok.sinks.guarantee import Guarantee
 from potok.sinks.lakes.iceberg import IcebergTarget
 from potok.sinks.sink_spec import Batch, Types
 from potok.sinks.typed_rows import RowShape
-from tests.sinks.lakes.lake import TYPES, IcebergLake
+from tests.sinks.lakes.lake import IcebergLake
 from tests.sinks.rows import opening, typed
-
-ANN, BOB = ("a", {"name": "ann", "amount": 1}), ("b", {"name": "bob", "amount": 2})
+from tests.sinks.tables import ANN, BOB, TYPES
 
 
 @pytest.fixture
@@ -80,6 +82,35 @@ def test_thousands_of_keys_of_two_columns_are_replaced(lake: IcebergLake) -> Non
     lake.put([(None, {"a": n % 70, "b": str(n), "amount": n}) for n in range(5_000)])
     lake.put([(None, {"a": n % 70, "b": str(n), "amount": -n}) for n in range(0, 5_000, 2)], Batch(1, 2))
     assert [row[2] for row in lake.rows()] == sorted(n if n % 2 else -n for n in range(5_000))
+
+
+def test_a_process_that_dies_while_it_creates_a_table_leaves_none_without_its_partitions(
+    lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.options = {"partition_by": ("name",)}
+    with monkeypatch.context() as dying:
+        dying.setattr("pyiceberg.table.update.spec.UpdateSpec.add_identity", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            lake.open()
+    assert not lake.catalog.table_exists("shop.orders")
+    lake.put([ANN])
+    assert [field.name for field in lake.catalog.load_table("shop.orders").spec().fields] == ["name"]
+
+
+def test_a_table_that_another_process_creates_at_the_same_time_is_used(
+    lake: IcebergLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = SqlCatalog.create_table_transaction
+
+    def overtaken(catalog: SqlCatalog, *arguments: Any) -> Any:
+        creation = begin(catalog, *arguments)
+        lake.make(pa.schema([("name", pa.string()), ("amount", pa.int64())]))
+        return creation
+
+    with monkeypatch.context() as racing:
+        racing.setattr(SqlCatalog, "create_table_transaction", overtaken)
+        lake.put([ANN])
+    assert lake.rows() == [("ann", 1)]
 
 
 def test_a_catalog_that_cannot_be_opened_is_named(tmp_path: Path) -> None:

@@ -11,21 +11,26 @@ import pyarrow as pa
 import pytest
 
 from potok.errors import TopologyError
-from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
+from potok.sinks import errors
+from potok.sinks.errors import DeliveryFailed, SinkMisfit
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.lakes import fit
 from potok.sinks.sink_spec import Batch, Types
 from tests.sinks.lakes.lake import DeltaLake, IcebergLake, Lake
 from tests.sinks.rows import typed
-
-ANN, BOB = ("a", {"name": "ann", "amount": 1}), ("b", {"name": "bob", "amount": 2})
-EVE = ("e", {"name": "eve", "amount": 3})
+from tests.sinks.table_contract import TableContract
+from tests.sinks.tables import ANN, BOB, EVE
 
 
 @pytest.fixture(params=[DeltaLake, IcebergLake])
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
     made: Lake = request.param(tmp_path)
     return made
+
+
+class TestLakeTable(TableContract):
+    @pytest.fixture
+    def table(self, lake: Lake) -> Lake:
+        return lake
 
 
 def test_the_table_is_created_and_batches_are_appended(lake: Lake) -> None:
@@ -64,44 +69,12 @@ def test_an_attempt_that_died_is_removed_even_if_the_batch_has_no_rows_any_more(
 _NO_VALUE = 'a null value is no row: pass with_key=True, or mode="upsert", where it deletes the row of its key'
 
 
-def test_a_sink_that_is_ahead_of_the_query_is_refused(lake: Lake) -> None:
-    for number in (1, 2, 3):
-        lake.put([ANN], Batch(1, number))
-    with pytest.raises(SinkAhead, match="has seen batch 3, but the query has committed 0 only"):
-        lake.open(epoch=2)
-    with pytest.raises(SinkAhead):
-        lake.open(epoch=0, committed=3)
-
-
-def test_what_a_replaced_process_still_writes_is_rejected(lake: Lake) -> None:
-    before = lake.open(epoch=1)
-    after = lake.open(epoch=2)
-    lake.put([ANN], Batch(2, 1), after)
-    with pytest.raises(SinkTaken, match="a later start of query"):
-        lake.put([BOB], Batch(1, 1), before)
-    with pytest.raises(SinkTaken):
-        lake.put([BOB], Batch(1, 2), before)
-    assert lake.rows() == [("ann", 1)]
-
-
 def test_writers_that_commit_at_the_same_time_lose_nothing(lake: Lake) -> None:
     sink_writer = lake.open()
     for number in (1, 2, 3):
         lake.append(pa.table({"name": ["other"], "amount": [number * 10]}))
         lake.put([ANN], Batch(1, number), sink_writer)
     assert lake.rows() == [("ann", 1)] * 3 + [("other", 10), ("other", 20), ("other", 30)]
-
-
-def test_rows_are_replaced_and_deleted_by_the_key_of_the_record(lake: Lake) -> None:
-    lake.mode = "upsert"
-    lake.put([ANN, BOB])
-    lake.put([("a", {"name": "ann", "amount": 5}), ("b", None), ("nobody", None), EVE, ("a", ANN[1])], Batch(1, 2))
-    assert lake.table().column_names == ["key", "name", "amount"]
-    assert lake.rows() == [("a", "ann", 1), ("e", "eve", 3)]
-    lake.put([("e", None), ("a", None)], Batch(1, 3))
-    assert lake.rows() == []
-    lake.put([BOB], Batch(1, 4))
-    assert lake.rows() == [("b", "bob", 2)]
 
 
 def test_rows_are_replaced_by_fields_of_the_value_and_others_stay(lake: Lake) -> None:
@@ -117,14 +90,6 @@ def test_rows_are_replaced_by_fields_of_the_value_and_others_stay(lake: Lake) ->
     assert lake.rows("cents") == [("north", 1, 10), ("north", 2, 21), ("south", 1, 31), ("south", 2, 40)]
     assert failures[2] == 'the key column "item" is null'
     assert "does not say which row to delete" in failures[3]
-
-
-def test_a_merge_that_comes_again_is_recognised(lake: Lake) -> None:
-    lake.mode = "upsert"
-    lake.put([ANN, BOB])
-    versions = lake.versions()
-    lake.put([ANN, BOB], Batch(2, 1))
-    assert lake.versions() == versions
 
 
 def test_changes_are_appended_with_their_keys(lake: Lake) -> None:
@@ -173,7 +138,7 @@ def test_a_row_that_cannot_fit_the_table_is_rejected_and_the_others_are_written(
 
 def test_a_batch_that_the_table_rejects_as_a_whole_stops_the_query(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.make(pa.schema([pa.field("name", pa.string()), pa.field("amount", pa.int32())]))
-    monkeypatch.setattr(fit, "MOST_REFUSED", 3)
+    monkeypatch.setattr(errors, "MOST_REFUSED", 3)
     with pytest.raises(DeliveryFailed, match="rejected more than 3 records, the first with"):
         lake.put([("x", {"name": "big", "amount": 1 << 40})] * 5)
 
@@ -204,12 +169,6 @@ def test_other_columns_of_the_table_are_null_and_are_kept(lake: Lake) -> None:
     lake.make(pa.schema([("key", pa.string()), ("note", pa.string()), ("name", pa.string()), ("amount", pa.int64())]))
     lake.put([ANN])
     assert lake.rows() == [("a", None, "ann", 1)]
-
-
-def test_without_exactly_once_a_repeated_batch_is_appended_again(lake: Lake) -> None:
-    for epoch in (1, 2):
-        lake.put([ANN], Batch(epoch, 1), lake.open(epoch, 0, Guarantee.AT_LEAST_ONCE))
-    assert lake.rows() == [("ann", 1), ("ann", 1)]
 
 
 def test_a_table_is_created_with_partitions(lake: Lake) -> None:

@@ -12,9 +12,9 @@ from psycopg import sql
 from tests.sinks.rows import deliver, opening, rows_of, typed
 
 from potok.errors import TopologyError
+from potok.sinks import errors
 from potok.sinks.errors import DeliveryFailed, SinkAhead, SinkMisfit, SinkTaken
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.postgres import writer
 from potok.sinks.postgres.postgres import PostgresTarget
 from potok.sinks.sink_spec import Batch, Failures, SinkWriter, Types
 
@@ -190,7 +190,7 @@ def test_records_that_the_server_refuses_are_found_and_the_others_are_written(da
 def test_a_batch_of_which_nearly_all_is_refused_stops_the_query(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "MOST_REFUSED", 5)
+    monkeypatch.setattr(errors, "MOST_REFUSED", 5)
     database.run(f"CREATE TABLE {database.table} (key text PRIMARY KEY, value bigint CHECK (value < 0))")
     with pytest.raises(DeliveryFailed, match="rejected more than 5 records"):
         put(database, [(f"k{n}", n) for n in range(50)], COUNTS)

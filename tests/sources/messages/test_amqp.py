@@ -23,7 +23,7 @@ from cryptography.x509.oid import NameOID
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sources import Gateway, RabbitMq
 from potok.sources.messages import rabbitmq
-from potok.sources.messages.amqp import AmqpClosed, AmqpConnection, Delivered
+from potok.sources.messages.amqp import AmqpClosed, AmqpConnection, BadProperties, Delivered
 from tests.log.waiting import until
 from tests.sources.messages.test_rabbitmq import numbered, publish, waiting_in
 from tests.sources.test_appender import values
@@ -157,12 +157,20 @@ def test_a_wrong_password_and_an_unknown_vhost_are_reported(rabbitmq_url: str) -
 
 @pytest.mark.parametrize(
     "entry",
-    [b"\x01\xffV", b"\x01aT" + b"\xff" * 8, b"\x01a\x01", b"\x01a", b"\x09a", b"\x01aF\0\0\xff\xff"],
-    ids=["name", "time", "type", "no value", "short name", "short table"],
+    [b"\x01\xffV", b"\x01aT" + b"\xff" * 8, b"\x01a\x01", b"\x09a", b"\x01aF\0\0\xff\xff"],
+    ids=["name", "time", "type", "short name", "short table"],
 )
-def test_headers_that_cannot_be_decoded_are_left_out_and_other_properties_are_not(entry: bytes) -> None:
+def test_headers_that_cannot_be_decoded_are_an_error_of_the_message(entry: bytes) -> None:
     content = struct.pack(">HI", 0x2000 | 0x0080, len(entry)) + entry + b"\x03m-1"
-    assert Delivered(1, "", content, b"x").properties() == {"message_id": "m-1"}
+    with pytest.raises(BadProperties, match="its headers cannot be read"):
+        Delivered(1, "", content, b"x").properties()
+
+
+def test_properties_that_are_cut_off_are_an_error_of_the_message() -> None:
+    whole = struct.pack(">HI", 0x2000 | 0x0080, 5) + b"\x01aS\0\0"[:5] + b"\x03m-1"
+    for size in range(len(whole)):
+        with pytest.raises(BadProperties):
+            Delivered(1, "", whole[:size], b"x").properties()
 
 
 def test_an_answer_that_cannot_be_decoded_is_a_problem_and_the_listener_connects_again(

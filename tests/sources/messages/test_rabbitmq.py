@@ -142,7 +142,13 @@ def test_under_a_flood_everything_has_landed_or_is_counted(
     with consuming(broker, rabbitmq_url, queue, declare=False, prefetch=100, overload=overload) as gateway:
         assert broker.tried.wait(10)
         threading.Timer(0.05, broker.there.set).start()
-        until(lambda: waiting_in(rabbitmq_url, queue) == 0 and not gateway.counts("q").buffered)
+
+        def all_arrived() -> bool:
+            """Messages that were delivered are not in the queue, and may not have arrived yet."""
+            counts = gateway.counts("q")
+            return counts.received + sum(counts.refused.values()) >= 3_000 and not counts.buffered
+
+        until(all_arrived)
         counts = gateway.counts("q")
         assert counts.received == counts.landed + sum(counts.lost.values())
         assert counts.received + sum(counts.refused.values()) == 3_000
@@ -179,6 +185,33 @@ def test_messages_without_the_parts_that_options_name_land_without_them(
     }
     assert values(EmbeddedBroker(tmp_path)) == [b"1", b"1", *bodies]
     assert waiting_in(rabbitmq_url, queue) == 0
+
+
+@pytest.mark.parametrize("identifier", [None, "header:request"])
+@pytest.mark.parametrize("depth", [260, 320])
+def test_headers_nested_too_deeply_make_a_dead_letter_that_is_durable_before_it_is_acknowledged(
+    tmp_path: Path, rabbitmq_url: str, queue: str, identifier: str | None, depth: int
+) -> None:
+    deep: Any = "end"
+    for _ in range(depth):
+        deep = {"a": deep}
+    publish(rabbitmq_url, queue, [("", b"hostile")], headers={"deep": deep, "request": "1"})
+    publish(rabbitmq_url, queue, [("", b"good")], headers={"request": "2"})
+    broker = AwayBroker(tmp_path)
+    broker.there, broker.tried = threading.Event(), threading.Event()
+    with consuming(broker, rabbitmq_url, queue, id=identifier, dead_letters="dead"):
+        assert broker.tried.wait(10)
+    assert waiting_in(rabbitmq_url, queue) == 2
+    broker.there.set()
+    with consuming(broker, rabbitmq_url, queue, id=identifier, dead_letters="dead") as gateway:
+        until(lambda: gateway.counts("q").received == 2 and not gateway.counts("q").buffered)
+        until(lambda: waiting_in(rabbitmq_url, queue) == 0)
+        assert dict(gateway.counts("q").lost) == {"malformed": 1}
+        assert gateway.status()[0].problem is None
+        [batch] = gateway.broker.read("dead", 0, 0, 1)
+    assert values(broker) == [b"good"] and batch["value"].to_pylist() == [b"hostile"]
+    reason = {each["name"]: each["value"] for each in batch["headers"].to_pylist()[0]}["potok-reason"]
+    assert reason.startswith(b"malformed: its header")
 
 
 def test_a_queue_that_does_not_exist_is_reported_and_consumed_once_it_does(

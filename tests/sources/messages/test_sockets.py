@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pynng
 import pytest
 import zmq
@@ -85,6 +86,20 @@ def test_a_subscriber_receives_what_starts_as_it_asked_and_counts_what_is_missin
         assert gateway.counts("s").missing == 3 + 1
     landed = [json.loads(each) for each in values(EmbeddedBroker(tmp_path))]
     assert [each["n"] for each in landed if each["from"] == "a"] == numbers
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_numbers_that_no_sender_counts_to_end_nothing(tmp_path: Path, kind: str) -> None:
+    numbers = ["9" * 5_000, *["0", "9" * 18] * 10, "-1", "1e9", '"\u0661"', "null", "[" * 2_000]
+    with (
+        receiving(EmbeddedBroker(tmp_path), kind, sequence="body:n") as gateway,
+        sender(kind, "pull", gateway.address("s")) as send,
+    ):
+        for number in numbers:
+            send(f'{{"n":{number}}}'.encode())
+        until(lambda: gateway.counts("s").landed == len(numbers))
+        assert gateway.counts("s").missing == (1 << 63) - 1
+        assert orjson.dumps(gateway.counts("s"))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -136,6 +136,7 @@ def test_an_answer_is_split_as_its_body_says(
     [
         (503, b"", "the endpoint responded with 503"),
         (200, b"<html>", "the response cannot become records: the body is not JSON"),
+        (200, b"[1," + b"[" * 300 + b"]" * 300 + b"]", "the response cannot become records: element 2 cannot be"),
         (200, b"[" + b"1," * 5_000 + b"1]", "the response is larger than 1000 bytes"),
     ],
 )

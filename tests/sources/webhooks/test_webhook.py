@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import hashlib
 import hmac
 import socket
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,6 +109,25 @@ def test_ids_are_remembered_by_the_log_across_restarts(tmp_path: Path) -> None:
     for expected in ({"landed": 1}, {"landed": 0, "duplicate": True}):
         with serving(EmbeddedBroker(tmp_path), id="header:X-Id") as (_, client):
             assert client.post("/", json=1, headers={"X-Id": "a"}).json() == expected
+
+
+def test_long_ids_take_no_more_memory_than_short_ones(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path)
+    with serving(broker, id="body:id") as (gateway, client):
+        tracemalloc.start()
+        try:
+            for number in range(100):
+                assert client.post("/", json={"id": f"{number}-" + "x" * 500_000}).json() == {"landed": 1}
+            gc.collect()
+            assert tracemalloc.get_traced_memory()[0] < 20_000_000
+        finally:
+            tracemalloc.stop()
+    for _ in range(2):
+        with serving(broker, id="body:id") as (gateway, client):
+            same, other = {"id": "7-" + "x" * 500_000}, {"id": "7-" + "x" * 500_000, "more": 1}
+            assert client.post("/", json=same).json() == {"landed": 0, "duplicate": True}
+            assert client.post("/", json=other).status_code == 409
+            assert gateway.counts("w").landed == 0
 
 
 def test_ids_are_forgotten_beyond_their_number(tmp_path: Path) -> None:
@@ -232,6 +253,8 @@ def test_bytes_that_are_not_http_close_their_connection_only(tmp_path: Path, hea
         ({"key": "body:id", "body": "raw"}, 'a body that is "raw" has no fields for key'),
         ({"signature": "github"}, "needs a secret"),
         ({"max_body": 0}, "max_body is too small"),
+        ({"timeout": "0 s"}, "timeout must be longer than 0"),
+        ({"topic": "a/b"}, '"a/b" cannot be the name of a topic'),
     ],
 )
 def test_options_that_cannot_work_are_refused(tmp_path: Path, options: dict[str, Any], message: str) -> None:

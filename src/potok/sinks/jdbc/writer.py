@@ -12,13 +12,14 @@ import pyarrow as pa
 
 from potok.redact import redact, remember, remember_options, safe_cause
 from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
-from potok.sinks.errors import DeliveryFailed, SinkMisfit
+from potok.sinks.errors import DeliveryFailed, SinkMisfit, too_many_refused
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.jdbc.fence import JdbcFence, JdbcFences
+from potok.sinks.jdbc.fence import JdbcFences
 from potok.sinks.jdbc.statements import NUMBER, THERE, JdbcStatements
 from potok.sinks.jdbc.url_secrets import secrets_of
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
 from potok.sinks.spark_access import JdbcConnection, JdbcError, SparkAccess
+from potok.sinks.sql_fence import SqlFence
 from potok.sinks.table_columns import THERE as HAS_VALUE
 from potok.sinks.typed_rows import digest_of, last_of_keys, rows_as_table
 from potok.sinks.urls import remember_url
@@ -27,9 +28,6 @@ if TYPE_CHECKING:
     from potok.sinks.jdbc.jdbc import JdbcTarget
 
 T = TypeVar("T")
-
-MOST_REFUSED = 1_000
-"""If more records of a batch are rejected, the cause is not the records."""
 
 _REFUSED = ("22", "23", "44")
 """Classes of SQLSTATE of a row that the table rejects: a value out of range, or a violated constraint."""
@@ -70,8 +68,7 @@ class JdbcWriter(SinkWriter):
             if not isinstance(found, _Refused):
                 return dict(sorted(found.items()))
             failures |= found.failures
-            if len(failures) > MOST_REFUSED:
-                cause = f"it refused more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}"
+            if cause := too_many_refused(failures):
                 raise self._failed(batch.number, cause)
 
     def _write(self, batch: Batch, staged: pa.Table, digest: str, failures: Failures) -> Failures | _Refused:
@@ -101,7 +98,7 @@ class JdbcWriter(SinkWriter):
             numbers = staged.column(NUMBER).to_pylist()
             return _Refused(self._search(connection, statements, numbers))
         if self._exactly:
-            self._fences.move(connection, JdbcFence(batch.epoch, batch.number, digest, failures))
+            self._fences.move(connection, SqlFence(batch.epoch, batch.number, digest, failures))
         self._commit(batch, connection)
         return failures
 
@@ -123,7 +120,7 @@ class JdbcWriter(SinkWriter):
                 connection.rollback(mark)
                 if len(part) == 1:
                     failures[part[0]] = redact(str(error))
-                elif len(failures) <= MOST_REFUSED:
+                elif not too_many_refused(failures):
                     search(part[: len(part) // 2])
                     search(part[len(part) // 2 :])
 
@@ -136,7 +133,7 @@ class JdbcWriter(SinkWriter):
             connection.commit()
         except JdbcError as error:
             if self._once:
-                self.close()
+                self._disconnect()
                 raise self._failed(batch.number, str(error)) from safe_cause(error)
             raise
 
@@ -153,7 +150,9 @@ class JdbcWriter(SinkWriter):
             self._create(connection, statements, error)
         connection.commit()
         if self._exactly:
-            self._fences.take_over(connection, statements.create_fences)
+            self._fences.create = statements.create_fences
+            self._fences.take_over(connection)
+            connection.commit()
         for left in connection.tables(self._target.table.rpartition(".")[0], self._prefix):
             connection.run(f"DROP TABLE {statements.beside(left)}")
             connection.commit()
@@ -182,12 +181,12 @@ class JdbcWriter(SinkWriter):
             try:
                 return work()
             except JdbcError as error:
-                self.close()
+                self._disconnect()
                 if not error.transient or not retry.wait():
                     passing = error.transient and self._target.give_up_after_ms is None
                     raise self._failed(batch, str(error), passing=passing) from safe_cause(error)
             except BaseException:
-                self.close()
+                self._disconnect()
                 raise
 
     def _connected(self) -> JdbcConnection:
@@ -206,6 +205,12 @@ class JdbcWriter(SinkWriter):
         return DeliveryFailed(step, label, batch, redact(cause), lost=self._once, passing=passing, remedy=remedy)
 
     def close(self) -> None:
+        """Drop the staged rows of the last batch; if the database does not answer, the next start does."""
+        if self._connection is not None:
+            self._connection.discard_table(self._statements(self._connection).staging)
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None

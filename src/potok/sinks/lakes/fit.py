@@ -10,18 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sinks.errors import SinkMisfit
+from potok.sinks.errors import SinkMisfit, too_many_refused
 from potok.sinks.sink_spec import Failures
-
-MOST_REFUSED = 1_000
-"""If more records of a batch are rejected, the cause is not the records."""
 
 
 class TooManyRefused(ValueError):
     """So many rows of a batch are rejected that the table, not the rows, must be wrong."""
-
-    def __init__(self, failures: Failures) -> None:
-        super().__init__(f"it rejected more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}")
 
 
 def check_fit(step: str, label: str, rows: pa.Schema, table: pa.Schema) -> None:
@@ -65,8 +59,8 @@ def fit(rows: pa.Table, schema: pa.Schema, *, required: pa.Array | None = None) 
             nulls = columns[name].is_null() if required is None else pc.and_(columns[name].is_null(), required)
             what = f'the column "{name}" is required'
             failures |= {row: what for row in pc.indices_nonzero(nulls).to_pylist() if row not in failures}
-    if len(failures) > MOST_REFUSED:
-        raise TooManyRefused(failures)
+    if cause := too_many_refused(failures):
+        raise TooManyRefused(cause)
     return without(pa.table(columns), failures), failures
 
 
@@ -88,8 +82,8 @@ def refused_rows(column: pa.ChunkedArray | pa.Table, work: Callable[[Any], objec
                 search(first + count // 2, count - count // 2)
                 return
             failures[first] = str(error)
-            if len(failures) > MOST_REFUSED:
-                raise TooManyRefused(failures) from error
+            if cause := too_many_refused(failures):
+                raise TooManyRefused(cause) from error
 
     if len(column):
         search(0, len(column))

@@ -18,6 +18,7 @@ from pyiceberg.exceptions import (
     RESTError,
     ServerError,
     ServiceUnavailableError,
+    TableAlreadyExistsError,
     TooManyRequestsError,
     ValidationException,
 )
@@ -46,6 +47,7 @@ PASSING = (
     CommitStateUnknownException,
     ServerError,
     ServiceUnavailableError,
+    TableAlreadyExistsError,
     TooManyRequestsError,
     OperationalError,
     OSError,
@@ -185,12 +187,16 @@ class IcebergWriter(SinkWriter):
             return catalog.load_table(target.table)
         except (NoSuchTableError, NoSuchNamespaceError):
             catalog.create_namespace_if_not_exists(target.table.rpartition(".")[0])
-        table = catalog.create_table_if_not_exists(target.table, pa.schema([*map(_stored, self._rows)]))
-        if target.partition_by and table.spec().is_unpartitioned():
-            with table.update_spec() as spec:
-                for name in target.partition_by:
-                    spec.add_identity(name)
-        return table
+        try:
+            # One commit: a process that dies leaves no table without its partitions.
+            with catalog.create_table_transaction(target.table, pa.schema([*map(_stored, self._rows)])) as creation:
+                if target.partition_by:
+                    with creation.update_spec() as spec:
+                        for name in target.partition_by:
+                            spec.add_identity(name)
+        except TableAlreadyExistsError:
+            pass
+        return catalog.load_table(target.table)
 
     def _run(self, batch: int, work: Callable[[], T], retry_ms: int) -> T:
         """Run `work`, and again for some time if the catalog does not answer, or if another writer was faster."""

@@ -14,12 +14,13 @@ import pyarrow.csv
 
 from potok.redact import safe_cause
 from potok.retry_policy import BRIEFLY_MS, GIVE_UP_MS, Retry
-from potok.sinks.errors import DeliveryFailed, SinkMisfit
+from potok.sinks.errors import DeliveryFailed, SinkMisfit, too_many_refused
 from potok.sinks.guarantee import Guarantee
-from potok.sinks.postgres.fence import Fence, Fences
+from potok.sinks.postgres.fence import PostgresFences
 from potok.sinks.postgres.remedies import MISFITS, PASSING, message, remedy
 from potok.sinks.postgres.statements import Statements
 from potok.sinks.sink_spec import Batch, Failures, Opening, Rows, SinkWriter
+from potok.sinks.sql_fence import SqlFence
 from potok.sinks.table_columns import THERE
 from potok.sinks.urls import clear_url, remember_url
 
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[object, ...]]
-
-MOST_REFUSED = 1_000
-"""If more records of a batch are rejected, the cause is not the records."""
 
 _CSV = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
 
@@ -42,7 +40,7 @@ class PostgresWriter(SinkWriter):
         self._target, self._opening = target, opening
         self._statements = Statements(target.table, target.columns(opening.types))
         self._exactly = opening.guarantee is Guarantee.EXACTLY_ONCE
-        self._fences = Fences(opening, target.label)
+        self._fences = PostgresFences(opening, target.label)
         self._connection: Connection | None = None
         self._run(opening.committed + 1, self._begin, GIVE_UP_MS)
 
@@ -64,7 +62,7 @@ class PostgresWriter(SinkWriter):
                 return fence.refused
         failures = self._put(connection, batch, rows, data, 0)
         if self._exactly:
-            self._fences.move(connection, Fence(batch.epoch, batch.number, digest, failures))
+            self._fences.move(connection, SqlFence(batch.epoch, batch.number, digest, failures))
         return failures
 
     def _put(self, connection: Connection, batch: Batch, rows: Rows, data: bytes, first: int) -> Failures:
@@ -81,8 +79,7 @@ class PostgresWriter(SinkWriter):
         for start, end in ((0, middle), (middle, len(rows))):
             part = _slice(rows, start, end)
             failures |= self._put(connection, batch, part, _csv(part), first + start)
-            if len(failures) > MOST_REFUSED:
-                cause = f"it rejected more than {MOST_REFUSED:,} records, the first with: {failures[min(failures)]}"
+            if cause := too_many_refused(failures):
                 raise self._failed(batch.number, cause)
         return failures
 

@@ -8,9 +8,9 @@ from base64 import b64encode
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from potok.sources.cdc.envelopes.json_columns import each, plain_quoted, quoted, unchanged
+from potok.sources.cdc.envelopes.shape import UNAVAILABLE_TEXT, Kind
 from potok.sources.cdc.errors import CaptureStopped
-from potok.sources.cdc.json_columns import each, plain_quoted, quoted, unchanged
-from potok.sources.cdc.shape import UNAVAILABLE_TEXT, Kind
 from potok.topology.capture import Decimals
 
 UNAVAILABLE_BYTES = f'"{b64encode(UNAVAILABLE_TEXT.encode()).decode()}"'

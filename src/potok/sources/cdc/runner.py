@@ -16,10 +16,10 @@ from potok.extras import need_extra
 from potok.log.broker import Broker
 from potok.retry_policy import Retry, brief_calls
 from potok.snapshots.source_status import CAPTURE
+from potok.sources.cdc.envelopes.shape import Shape
 from potok.sources.cdc.errors import CaptureStopped
-from potok.sources.cdc.landing import Landing
+from potok.sources.cdc.landing.landing import Landing
 from potok.sources.cdc.progress import CaptureStatus, Progress
-from potok.sources.cdc.shape import Shape
 from potok.sources.status_report import StatusReport
 from potok.topology.capture import Capture
 from potok.topology.graph import Topology

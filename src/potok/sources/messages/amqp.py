@@ -12,7 +12,7 @@ import ssl
 import struct
 import threading
 import time
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
@@ -43,6 +43,10 @@ class AmqpClosed(OSError):
     """The server closed the connection or the channel, or the connection is lost."""
 
 
+class BadProperties(ValueError):
+    """The properties of a message are malformed, or nested too deeply."""
+
+
 class Delivered(NamedTuple):
     """A message of a queue."""
 
@@ -53,7 +57,13 @@ class Delivered(NamedTuple):
     body: bytes
 
     def properties(self) -> dict[str, Any]:
-        """Return the properties that it has, without headers that are malformed."""
+        """Return the properties that it has. Raises `BadProperties`."""
+        try:
+            return self._properties()
+        except (ValueError, LookupError, OverflowError, RecursionError, struct.error) as error:
+            raise BadProperties(f"its headers cannot be read: {error}") from error
+
+    def _properties(self) -> dict[str, Any]:
         content = self.content
         (flags,) = _SHORT.unpack_from(content)
         found: dict[str, Any] = {}
@@ -69,8 +79,7 @@ class Delivered(NamedTuple):
                 from pamqp.decode import field_table
 
                 (length,) = _LENGTH.unpack_from(content, at)
-                with suppress(ValueError, LookupError, OverflowError, RecursionError, struct.error):
-                    found[name] = field_table(content[at:])[1]
+                found[name] = field_table(content[at : at + 4 + length])[1]
                 at += 4 + length
             else:
                 at += 1 if kind == "o" else 8

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from potok.clock import now_ms
 from potok.records.log_record import LogRecord
-from potok.sources.arrival import Arrival, Done
+from potok.sources.arrival import Arrival, Done, after
+from potok.sources.counters import MALFORMED
 from potok.sources.deduplication import AnotherBody, Deduplication, digest_of
 from potok.sources.listener import ListenerContext
 
@@ -21,6 +22,8 @@ class Message(NamedTuple):
 
     record: LogRecord
     identifier: str | None = None
+    problem: str | None = None
+    """Why it cannot become a record, if it cannot; the value of `record` is then what was received."""
 
 
 class Intake:
@@ -37,17 +40,29 @@ class Intake:
 
     def offer(self, messages: Sequence[Message], done: Done | None = None) -> bool:
         """Hand messages over; False if there is no room and their sender has to keep them."""
+        bad = [message for message in messages if message.problem is not None]
+        if bad:
+            return self._offer_without(bad, messages, done)
         if self._known is None:
             return self._context.buffer.offer(Arrival.of([message.record for message in messages], done))
         with self._lock:
             return self._offer_once(self._known, messages, done)
+
+    def _offer_without(self, bad: list[Message], messages: Sequence[Message], done: Done | None) -> bool:
+        """Hand over the messages that can become records, and lose the others once these are accepted."""
+        ended = None if done is None else after(1 + len(bad), done)
+        if not self.offer([message for message in messages if message.problem is None], ended):
+            return False
+        for message in bad:
+            self._context.lose([message.record.value or b""], MALFORMED, message.problem or "", ended)
+        return True
 
     def _offer_once(self, known: Deduplication[None], messages: Sequence[Message], done: Done | None) -> bool:
         records: list[LogRecord] = []
         started: list[str] = []
         duplicates: int = 0
         conflicts: list[bytes] = []
-        for record, identifier in messages:
+        for record, identifier, _ in messages:
             if identifier is None:
                 records.append(record)
                 continue
@@ -65,18 +80,20 @@ class Intake:
             else:
                 duplicates += 1
 
+        ended = done if done is None or not conflicts else after(2, done)
+
         def finish(problem: str | None) -> None:
             with self._lock:
                 self._end(known, started, landed=problem is None)
-            if done is not None:
-                done(problem)
+            if ended is not None:
+                ended(problem)
 
         if not self._context.buffer.offer(Arrival.of(records, finish)):
             self._end(known, started, landed=False)
             return False
         self._context.counters.duplicates(duplicates)
         if conflicts:
-            self._context.lose(conflicts, CONFLICT, "the id belongs to another message")
+            self._context.lose(conflicts, CONFLICT, "the id belongs to another message", ended)
         return True
 
     def _end(self, known: Deduplication[None], started: list[str], *, landed: bool) -> None:

@@ -15,9 +15,8 @@ from potok.errors import TopologyError
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import Retry
-from potok.sources.appender import STOPPED
 from potok.sources.arrival import Done
-from potok.sources.counters import DROPPED_NEWEST
+from potok.sources.counters import DROPPED_NEWEST, STOPPED
 from potok.sources.deduplication import Deduplication
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec, option
 from potok.sources.messages.acknowledgements import Acknowledgements, Delivery

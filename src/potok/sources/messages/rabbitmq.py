@@ -18,13 +18,12 @@ from potok.errors import TopologyError
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import Retry
-from potok.sources.appender import STOPPED
 from potok.sources.arrival import Done
-from potok.sources.counters import FULL
+from potok.sources.counters import FULL, STOPPED
 from potok.sources.deduplication import Deduplication
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec, option
 from potok.sources.messages.acknowledgements import Acknowledgements, Delivery
-from potok.sources.messages.amqp import AmqpClosed, AmqpConnection, Delivered
+from potok.sources.messages.amqp import AmqpClosed, AmqpConnection, BadProperties, Delivered
 from potok.sources.messages.intake import Intake, Message
 from potok.sources.messages.parts import check_part, part_of
 
@@ -221,9 +220,12 @@ class RabbitMqListener(Listener):
         return done
 
     def _message(self, found: Delivered) -> Message:
-        properties = found.properties()
-        table: Mapping[str, Any] = properties.get("headers") or {}
-        headers = tuple((name, _bytes(value)) for name, value in table.items()) if table else ()
+        try:
+            properties = found.properties()
+            table: Mapping[str, Any] = properties.get("headers") or {}
+            headers = tuple((name, _bytes(name, value)) for name, value in table.items()) if table else ()
+        except BadProperties as error:
+            return Message(LogRecord(None, found.body), problem=str(error))
         key, identifier = (
             None if name is None else self._part(name, found, properties, table)
             for name in (self._spec.key, self._spec.id)
@@ -238,13 +240,18 @@ class RabbitMqListener(Listener):
         return properties.get(name) if ":" not in name else part_of(name, found.body, headers)
 
 
-def _bytes(value: object) -> bytes | None:
-    """Return the value of a header: bytes and text as they are, anything else as JSON."""
+def _bytes(name: str, value: object) -> bytes | None:
+    """Return the value of a header: bytes and text as they are, anything else as JSON. Raises `BadProperties`."""
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, bytearray):
         return bytes(value)
-    return value.encode() if isinstance(value, str) else orjson.dumps(value, default=_text)
+    if isinstance(value, str):
+        return value.encode()
+    try:
+        return orjson.dumps(value, default=_text)
+    except orjson.JSONEncodeError as error:
+        raise BadProperties(f'its header "{name[:100]}" cannot be JSON: {error}') from error
 
 
 def _text(value: object) -> str:

@@ -18,6 +18,8 @@ from potok.sources.messages.sequence import Sequence as Numbers
 
 AT_ONCE = 1_000
 _FULL_S = 0.005
+_MOST_DIGITS = 18
+"""A longer number is none that a sender counts to."""
 
 _PART = re.compile(r"frame:\d+|body:\w+(\.\w+)*")
 _ENDPOINT = re.compile(r"(tcp|ipc|inproc|ws|tls\+tcp)://.+")
@@ -103,7 +105,7 @@ class SocketListener(Listener):
         key = self._part(self._spec.key, frames)
         if self._numbers is not None and self._spec.sequence is not None:
             number = self._part(self._spec.sequence, frames)
-            if number is not None and number.isdigit():
+            if number is not None and number.isdigit() and len(number) <= _MOST_DIGITS:
                 sender = self._part(self._spec.sender, frames) or b""
                 self._numbers.arrived(sender.decode(errors="replace"), int(number))
         return Message(LogRecord(key, frames[-1]))

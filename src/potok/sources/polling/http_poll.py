@@ -16,7 +16,7 @@ from potok.faust.services.service import wait_for_cron
 from potok.records.log_record import LogRecord
 from potok.redact import redact
 from potok.retry_policy import MOST_S, Retry
-from potok.sources.bodies import BODIES, BadBody, BodyTooLarge, field_of, values_of
+from potok.sources.bodies import BODIES, BadBody, BodyTooLarge, elements_of, field_of, values_of
 from potok.sources.counters import TOO_LARGE
 from potok.sources.deduplication import Deduplication
 from potok.sources.listener import Listener, ListenerContext, ListenerSpec, option
@@ -61,8 +61,9 @@ class HttpPoll(ListenerSpec):
         found = urlsplit(self.url)
         if found.scheme not in ("http", "https") or not found.hostname:
             raise TopologyError("the url is not one of HTTP", hint='write url = "https://example.com/orders"')
-        if to_seconds(self.every) <= 0:
-            raise TopologyError("every must be longer than 0", hint='write every = "30 s"')
+        for name in ("every", "timeout"):
+            if to_seconds(getattr(self, name)) <= 0:
+                raise TopologyError(f"{name} must be longer than 0", hint=f'write {name} = "30 s"')
         if self.cron is not None:
             wait_for_cron(self.cron)
         if self.body not in BODIES:
@@ -188,7 +189,7 @@ class HttpPollListener(Listener):
             found = found.get(name) if isinstance(found, dict) else None
         if not isinstance(found, list):
             raise BadBody(f"{self._spec.items} is not an array")
-        return [orjson.dumps(each) for each in found]
+        return elements_of(found)
 
     def _message(self, value: bytes) -> Message:
         if self._spec.key is None and self._spec.id is None:

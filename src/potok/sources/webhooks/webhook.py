@@ -89,6 +89,8 @@ class Webhook(ListenerSpec):
                 raise TopologyError(f'a body that is "{self.body}" has no fields for {name}', hint="name a header")
         if self.id is not None and self.id.startswith("body:") and self.body == "array":
             raise TopologyError("an array has no field for id", hint="name a header")
+        if to_seconds(self.timeout) <= 0:
+            raise TopologyError("timeout must be longer than 0", hint='write timeout = "30 s"')
         for name in ("max_ids", "max_body", "max_connections"):
             if getattr(self, name) < 1:
                 raise TopologyError(f"{name} is too small", hint="write 1 or more")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from potok.sources.cdc.landing import CapturePosition
+from potok.sources.cdc.landing.landing import CapturePosition
 from potok.sources.cdc.mysql.positions import VisibleLog
 from potok.sources.cdc.mysql.transactions import Transactions
 

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from potok.sources.cdc.changes import UNAVAILABLE
+from potok.sources.cdc.envelopes.changes import UNAVAILABLE
 from potok.sources.cdc.postgres.pgoutput import (
     BadMessage,
     Begin,

@@ -9,7 +9,7 @@ import pytest
 
 from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.sources.cdc.errors import ChangesLost, NotReady
-from potok.sources.cdc.landing import captures
+from potok.sources.cdc.landing.landing import captures
 from potok.sources.cdc.runner import CaptureRunner, check_database, remove
 from servers import postgres_server
 from tests.sources.cdc.changed import (

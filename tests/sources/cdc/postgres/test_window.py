@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from potok.sources.cdc.changes import UNAVAILABLE, Row
-from potok.sources.cdc.chunks import Chunk
+from potok.sources.cdc.envelopes.changes import UNAVAILABLE, Row
+from potok.sources.cdc.envelopes.shape import Shape
+from potok.sources.cdc.landing.chunks import Chunk
+from potok.sources.cdc.landing.window import Window
 from potok.sources.cdc.postgres.chunks import VisibleTransactions
 from potok.sources.cdc.postgres.server import column_of
 from potok.sources.cdc.postgres.types import PostgresType
-from potok.sources.cdc.shape import Shape
-from potok.sources.cdc.window import Window
 from potok.topology.capture import Capture
 
 CAPTURE = Capture(url="postgresql://host/shop", tables=("users",))

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pymysql
 
 from potok.clock import now_ms
-from potok.sources.cdc.chunks import Chunk, ChunkRequest, columns_of
+from potok.sources.cdc.envelopes.shape import Column, Shape
 from potok.sources.cdc.errors import CaptureStopped
+from potok.sources.cdc.landing.chunks import Chunk, ChunkRequest, columns_of
 from potok.sources.cdc.mysql.positions import VisibleLog, number_of
 from potok.sources.cdc.mysql.server import DatabaseUnreachable, Server, answered
 from potok.sources.cdc.mysql.types import BYTES
-from potok.sources.cdc.shape import Column, Shape
 from potok.topology.capture import Capture
 
 _MOST_BYTES = 6 << 20

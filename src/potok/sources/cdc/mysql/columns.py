@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sources.cdc.shape import Read
+from potok.sources.cdc.envelopes.shape import Read
 
 Raw = np.ndarray[Any, np.dtype[np.uint8]]
 Numbers = np.ndarray[Any, np.dtype[Any]]

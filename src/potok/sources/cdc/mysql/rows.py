@@ -9,13 +9,13 @@ from typing import Any
 from pymysqlreplication.constants import FIELD_TYPE
 from pymysqlreplication.row_event import TableMapEvent
 
-from potok.sources.cdc.changes import Row, Value
+from potok.sources.cdc.envelopes.changes import Row, Value
+from potok.sources.cdc.envelopes.shape import Read, Shape
 from potok.sources.cdc.errors import CaptureStopped, NotReady
 from potok.sources.cdc.mysql import columns as read
 from potok.sources.cdc.mysql import texts
 from potok.sources.cdc.mysql.server import ADDRESSES, Server, column_of
 from potok.sources.cdc.mysql.types import MysqlType
-from potok.sources.cdc.shape import Read, Shape
 
 _INTEGERS = {
     FIELD_TYPE.TINY: ("tinyint", 1),

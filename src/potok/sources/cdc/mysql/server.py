@@ -14,9 +14,9 @@ from pymysql.constants import ER
 
 from potok.errors import PotokError, TopologyError
 from potok.redact import redact, redact_url
+from potok.sources.cdc.envelopes.shape import Column, Shape
 from potok.sources.cdc.errors import CaptureStopped, NotReady
 from potok.sources.cdc.mysql.types import BYTES, TEXTS, MysqlType, kind_of, spelled
-from potok.sources.cdc.shape import Column, Shape
 from potok.topology.capture import Capture
 
 _CONNECT_S = 10

@@ -8,9 +8,12 @@ from threading import Event
 
 from potok.log.broker import Broker
 from potok.records.garbage_collection import collector_paused
-from potok.sources.cdc.envelope import Envelopes
-from potok.sources.cdc.follower import Follower
-from potok.sources.cdc.landing import CapturePosition, Landing
+from potok.sources.cdc.envelopes.envelope import Envelopes
+from potok.sources.cdc.landing.follower import Follower
+from potok.sources.cdc.landing.landing import CapturePosition, Landing
+from potok.sources.cdc.landing.pending import Pending
+from potok.sources.cdc.landing.snapshots import Snapshots
+from potok.sources.cdc.landing.topics import Topics
 from potok.sources.cdc.mysql.binlog import Binlog, Logged
 from potok.sources.cdc.mysql.chunks import MysqlChunks
 from potok.sources.cdc.mysql.positions import number_of
@@ -18,10 +21,7 @@ from potok.sources.cdc.mysql.server import Server
 from potok.sources.cdc.mysql.source import MysqlSource
 from potok.sources.cdc.mysql.start import server_id_of, start
 from potok.sources.cdc.mysql.transactions import Transactions
-from potok.sources.cdc.pending import Pending
 from potok.sources.cdc.progress import Progress
-from potok.sources.cdc.snapshots import Snapshots
-from potok.sources.cdc.topics import Topics
 from potok.topology.capture import Capture
 
 _LOOK_S = 0.1

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sources.cdc.json_columns import NULL, quoted
-from potok.sources.cdc.shape import Shape, json_text
-from potok.sources.cdc.source import field, first_fields, numbers
+from potok.sources.cdc.envelopes.json_columns import NULL, quoted
+from potok.sources.cdc.envelopes.shape import Shape, json_text
+from potok.sources.cdc.envelopes.source import field, first_fields, numbers
 from potok.version import __version__
 
 

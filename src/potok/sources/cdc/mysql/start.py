@@ -6,10 +6,10 @@ import zlib
 
 from potok.log.failpoint import failpoint
 from potok.sources.cdc.errors import CaptureStopped, ChangesLost
-from potok.sources.cdc.landing import CapturePosition, Landing
+from potok.sources.cdc.landing.landing import CapturePosition, Landing
+from potok.sources.cdc.landing.start import check_topics, with_tables
+from potok.sources.cdc.landing.topics import Topics
 from potok.sources.cdc.mysql.server import Server
-from potok.sources.cdc.start import check_topics, with_tables
-from potok.sources.cdc.topics import Topics
 from potok.topology.capture import Capture
 
 

@@ -24,16 +24,16 @@ from pymysqlreplication.row_event import (
     WriteRowsEvent,
 )
 
-from potok.sources.cdc.changes import CREATE, DELETE, TRUNCATE, UPDATE, Change
+from potok.sources.cdc.envelopes.changes import CREATE, DELETE, TRUNCATE, UPDATE, Change
 from potok.sources.cdc.errors import CaptureStopped, ChangesLost
-from potok.sources.cdc.landing import CapturePosition, Output
+from potok.sources.cdc.landing.landing import CapturePosition, Output
+from potok.sources.cdc.landing.pending import Pending
 from potok.sources.cdc.mysql.binlog import Logged
 from potok.sources.cdc.mysql.positions import Place, VisibleLog, number_of, with_gtid
 from potok.sources.cdc.mysql.rows import LoggedTable, table_of
 from potok.sources.cdc.mysql.server import Server
 from potok.sources.cdc.mysql.source import Origin
 from potok.sources.cdc.mysql.statements import Statement, classify
-from potok.sources.cdc.pending import Pending
 from potok.topology.capture import Capture
 
 _STANDALONE = 1

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sources.cdc.json_columns import each, or_each, plain_quoted, quoted
+from potok.sources.cdc.envelopes.json_columns import each, or_each, plain_quoted, quoted
+from potok.sources.cdc.envelopes.shape import Kind
 from potok.sources.cdc.kinds import (
     DOUBLE,
     INT16,
@@ -24,7 +25,6 @@ from potok.sources.cdc.kinds import (
     decimal_kind,
     micros,
 )
-from potok.sources.cdc.shape import Kind
 from potok.topology.capture import Decimals, Times
 
 _MILLIS = 3

@@ -9,9 +9,9 @@ import pyarrow as pa
 from psycopg2 import sql
 
 from potok.clock import now_ms
-from potok.sources.cdc.chunks import Chunk, ChunkRequest, columns_of
+from potok.sources.cdc.envelopes.shape import Shape
+from potok.sources.cdc.landing.chunks import Chunk, ChunkRequest, columns_of
 from potok.sources.cdc.postgres.server import Server, answered
-from potok.sources.cdc.shape import Shape
 from potok.topology.capture import Capture
 
 CHUNK_PREFIX = "potok.chunk"

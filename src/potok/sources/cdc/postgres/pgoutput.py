@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from struct import Struct
 from typing import TypeAlias
 
-from potok.sources.cdc.changes import UNAVAILABLE, Row, Value
+from potok.sources.cdc.envelopes.changes import UNAVAILABLE, Row, Value
 
 EPOCH_2000_US = 946_684_800_000_000
 

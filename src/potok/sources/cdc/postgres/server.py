@@ -14,9 +14,9 @@ from psycopg2 import sql
 
 from potok.errors import PotokError
 from potok.redact import redact, redact_url
+from potok.sources.cdc.envelopes.shape import Column, Shape
 from potok.sources.cdc.errors import CaptureStopped, NotReady
 from potok.sources.cdc.postgres.types import PostgresType, kind_of, spelled
-from potok.sources.cdc.shape import Column, Shape
 from potok.topology.capture import Capture
 
 Connection = Any

@@ -10,10 +10,12 @@ from typing import Any
 from potok.clock import now_ms
 from potok.log.broker import Broker
 from potok.records.garbage_collection import collector_paused
-from potok.sources.cdc.envelope import Envelopes
-from potok.sources.cdc.follower import Follower
-from potok.sources.cdc.landing import CapturePosition, Landing
-from potok.sources.cdc.pending import Pending
+from potok.sources.cdc.envelopes.envelope import Envelopes
+from potok.sources.cdc.landing.follower import Follower
+from potok.sources.cdc.landing.landing import CapturePosition, Landing
+from potok.sources.cdc.landing.pending import Pending
+from potok.sources.cdc.landing.snapshots import Snapshots
+from potok.sources.cdc.landing.topics import Topics
 from potok.sources.cdc.postgres.chunks import CHUNK_PREFIX, PostgresChunks
 from potok.sources.cdc.postgres.pgoutput import LogicalMessage, decode
 from potok.sources.cdc.postgres.server import Server, answered, connect, identity_of, lsn_text
@@ -21,8 +23,6 @@ from potok.sources.cdc.postgres.source import CONNECTOR, PostgresSource
 from potok.sources.cdc.postgres.start import start
 from potok.sources.cdc.postgres.transactions import Transactions
 from potok.sources.cdc.progress import Progress
-from potok.sources.cdc.snapshots import Snapshots
-from potok.sources.cdc.topics import Topics
 from potok.topology.capture import Capture
 
 HEARTBEAT_PREFIX = "potok.heartbeat"

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import orjson
 import pyarrow as pa
 
-from potok.sources.cdc.json_columns import joined
-from potok.sources.cdc.shape import Shape, json_text
-from potok.sources.cdc.source import field, first_fields, numbers
+from potok.sources.cdc.envelopes.json_columns import joined
+from potok.sources.cdc.envelopes.shape import Shape, json_text
+from potok.sources.cdc.envelopes.source import field, first_fields, numbers
 from potok.version import __version__
 
 CONNECTOR = "postgresql"

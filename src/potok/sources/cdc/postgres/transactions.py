@@ -6,15 +6,15 @@ from typing import Any
 
 from psycopg2 import sql
 
-from potok.sources.cdc.changes import CREATE, DELETE, TRUNCATE, UNAVAILABLE, UPDATE, Change, Row
-from potok.sources.cdc.landing import CapturePosition, Output
-from potok.sources.cdc.pending import Pending
+from potok.sources.cdc.envelopes.changes import CREATE, DELETE, TRUNCATE, UNAVAILABLE, UPDATE, Change, Row
+from potok.sources.cdc.envelopes.shape import Shape
+from potok.sources.cdc.landing.landing import CapturePosition, Output
+from potok.sources.cdc.landing.pending import Pending
 from potok.sources.cdc.postgres.chunks import VisibleTransactions
 from potok.sources.cdc.postgres.pgoutput import Begin, Commit, Delete, Insert, Message, Relation, Truncate, Type, Update
 from potok.sources.cdc.postgres.server import Server, column_of
 from potok.sources.cdc.postgres.source import Origin
 from potok.sources.cdc.postgres.types import PostgresType
-from potok.sources.cdc.shape import Shape
 from potok.topology.capture import Capture
 
 _RECENT = 100_000

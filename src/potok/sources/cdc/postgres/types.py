@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sources.cdc.json_columns import each, or_each, plain_quoted, quoted
+from potok.sources.cdc.envelopes.json_columns import each, or_each, plain_quoted, quoted
+from potok.sources.cdc.envelopes.shape import UNAVAILABLE_TEXT, Kind, json_text
 from potok.sources.cdc.kinds import (
     DOUBLE,
     FLOAT,
@@ -37,7 +38,6 @@ from potok.sources.cdc.postgres.texts import (
     timestamp_us,
     timestamp_with_zone,
 )
-from potok.sources.cdc.shape import UNAVAILABLE_TEXT, Kind, json_text
 from potok.topology.capture import Decimals, Times
 
 _MILLIS = 3

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from potok.log.failpoint import failpoint
-from potok.sources.cdc.chunks import Chunk, ChunkReader, ChunkRequest, ChunkSource
-from potok.sources.cdc.envelope import Envelopes, snapshot_records
-from potok.sources.cdc.landing import CapturePosition, Output, TableProgress
-from potok.sources.cdc.pending import Pending
+from potok.sources.cdc.envelopes.envelope import Envelopes, snapshot_records
+from potok.sources.cdc.landing.chunks import Chunk, ChunkReader, ChunkRequest, ChunkSource
+from potok.sources.cdc.landing.landing import CapturePosition, Output, TableProgress
+from potok.sources.cdc.landing.pending import Pending
+from potok.sources.cdc.landing.window import TryAgain
 from potok.sources.cdc.progress import Progress, SnapshotStatus
-from potok.sources.cdc.window import TryAgain
 from potok.topology.capture import Capture
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from potok.sources.cdc.changes import Change, ChangeBlock
-from potok.sources.cdc.envelope import Envelopes
-from potok.sources.cdc.landing import CapturePosition, Output, TableProgress
-from potok.sources.cdc.shape import Shape
-from potok.sources.cdc.topics import Topics
-from potok.sources.cdc.window import Window
+from potok.sources.cdc.envelopes.changes import Change, ChangeBlock
+from potok.sources.cdc.envelopes.envelope import Envelopes
+from potok.sources.cdc.envelopes.shape import Shape
+from potok.sources.cdc.landing.landing import CapturePosition, Output, TableProgress
+from potok.sources.cdc.landing.topics import Topics
+from potok.sources.cdc.landing.window import Window
 from potok.topology.capture import Capture
 
 _MOST_CHANGES = 20_000

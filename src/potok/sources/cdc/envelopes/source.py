@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from potok.sources.cdc.json_columns import NULL
-from potok.sources.cdc.shape import Shape
+from potok.sources.cdc.envelopes.json_columns import NULL
+from potok.sources.cdc.envelopes.shape import Shape
 
 
 class Source(Protocol):

@@ -7,9 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.sources.cdc.changes import UNAVAILABLE, Change, Row, Value
-from potok.sources.cdc.chunks import Chunk, Visible, without
-from potok.sources.cdc.shape import Shape
+from potok.sources.cdc.envelopes.changes import UNAVAILABLE, Change, Row, Value
+from potok.sources.cdc.envelopes.shape import Shape
+from potok.sources.cdc.landing.chunks import Chunk, Visible, without
 
 Key = tuple[Value, ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from potok.sources.cdc.shape import Shape
+from potok.sources.cdc.envelopes.shape import Shape
 
 CREATE, UPDATE, DELETE, READ, TRUNCATE = "c", "u", "d", "r", "t"
 

@@ -13,11 +13,21 @@ import pyarrow.compute as pc
 
 from potok.clock import now_ms
 from potok.log.broker import HEADERS
-from potok.sources.cdc.changes import CREATE, DELETE, READ, TRUNCATE, UNAVAILABLE, UPDATE, Change, ChangeBlock, Row
-from potok.sources.cdc.connect_schema import envelope_schema, key_schema
-from potok.sources.cdc.json_columns import NULL, joined, objects, where
-from potok.sources.cdc.shape import Column, Shape
-from potok.sources.cdc.source import Source, numbers
+from potok.sources.cdc.envelopes.changes import (
+    CREATE,
+    DELETE,
+    READ,
+    TRUNCATE,
+    UNAVAILABLE,
+    UPDATE,
+    Change,
+    ChangeBlock,
+    Row,
+)
+from potok.sources.cdc.envelopes.connect_schema import envelope_schema, key_schema
+from potok.sources.cdc.envelopes.json_columns import NULL, joined, objects, where
+from potok.sources.cdc.envelopes.shape import Column, Shape
+from potok.sources.cdc.envelopes.source import Source, numbers
 from potok.topology.nodes.sources import TRUNCATED
 
 NEW_KEY, OLD_KEY = "__debezium.newkey", "__debezium.oldkey"

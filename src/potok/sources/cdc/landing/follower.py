@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from potok.sources.cdc.landing import CapturePosition, Landing, Output
+from potok.sources.cdc.landing.landing import CapturePosition, Landing, Output
+from potok.sources.cdc.landing.snapshots import Snapshots, Transactions
 from potok.sources.cdc.progress import Progress
-from potok.sources.cdc.snapshots import Snapshots, Transactions
 
 _STORE_S = 1.0
 """How often a position is stored behind which nothing has landed."""

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from potok.sources.cdc.shape import Shape
+from potok.sources.cdc.envelopes.shape import Shape
 
 _LEAST_BLOCK = 1 << 20
 

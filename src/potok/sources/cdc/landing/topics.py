@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from potok.clock import now_ms
 from potok.log.broker import HEADERS, Broker
-from potok.sources.cdc.envelope import RECORDS, tombstones
-from potok.sources.cdc.landing import Output
-from potok.sources.cdc.shape import Shape, differences
+from potok.sources.cdc.envelopes.envelope import RECORDS, tombstones
+from potok.sources.cdc.envelopes.shape import Shape, differences
+from potok.sources.cdc.landing.landing import Output
 from potok.topology.capture import Capture
 from potok.version import __version__
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from potok.sources.cdc.shape import Column, Shape
+from potok.sources.cdc.envelopes.shape import Column, Shape
 
 if TYPE_CHECKING:
-    from potok.sources.cdc.source import Source
+    from potok.sources.cdc.envelopes.source import Source
 
 _BLOCK = {
     "type": "struct",

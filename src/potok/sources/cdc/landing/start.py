@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from potok.sources.cdc.errors import ChangesLost
-from potok.sources.cdc.landing import CapturePosition, Landing, TableProgress
-from potok.sources.cdc.topics import Topics
+from potok.sources.cdc.landing.landing import CapturePosition, Landing, TableProgress
+from potok.sources.cdc.landing.topics import Topics
 from potok.topology.capture import Capture
 
 

@@ -1,0 +1,1 @@
+"""Changes and rows of tables as events of Debezium, in columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -214,7 +215,7 @@ class RegistryClient:
         if self.connection.user is None:
             return {}
         text = f"{self.connection.user}:{self.connection.password or ''}"
-        return dict(urllib3.make_headers(basic_auth=text))
+        return {"Authorization": f"Basic {b64encode(text.encode()).decode()}"}
 
     def _connected(self) -> urllib3.PoolManager:
         with self._lock:

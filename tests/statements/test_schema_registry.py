@@ -140,7 +140,7 @@ def test_a_message_is_chosen_by_its_full_name(registry_url: str) -> None:
         ("CREATE STREAM s WITH (KAFKA_TOPIC = 'n', VALUE_FORMAT = 'AVRO', VALUE_SCHEMA_ID = 99999)", "no schema 99999"),
         ("CREATE STREAM s WITH (KAFKA_TOPIC = 'keyed', VALUE_FORMAT = 'AVRO')", "which has no columns"),
         (
-            "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC = 'n', VALUE_FORMAT = 'JSON_SR', VALUE_SCHEMA_FULL_NAME = 'a.B')",
+            "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC = 'n', VALUE_FORMAT = 'JSON_SR', VALUE_SCHEMA_FULL_NAME = 'B')",
             "VALUE_SCHEMA_FULL_NAME is for AVRO and PROTOBUF",
         ),
     ],

@@ -116,6 +116,6 @@ def test_a_program_whose_result_is_incompatible_does_not_start(registry_url: str
     client.set_compatibility("taken-value", "FULL")
     builder = StreamsBuilder("taken")
     builder.stream("text", value="id string").to("taken", value=avro("taken-value", full_name="Order"))
-    with pytest.raises(RegistryRefused, match="answers 409: .*ncompatible") as caught:
+    with pytest.raises(RegistryRefused, match=r"answers 409: .*ncompatible") as caught:
         TestDriver(builder)
     assert not caught.value.passing and "compatibility level" in caught.value.hint

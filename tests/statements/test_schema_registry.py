@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from potok.sql.errors import Refused
+from potok.statements.print_records import shown_values
 from potok.testing import TestDriver
 
 ORDER: dict[str, Any] = {
@@ -210,3 +211,43 @@ def test_a_statement_keeps_its_columns_when_the_schema_changes(registry_url: str
     register(registry_url, "kept-value", {"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]})
     with TestDriver(sql="", directory=tmp_path) as driver:
         assert [column.name for column in driver.database.catalog.source("S").columns] == ["A"]
+
+
+@pytest.mark.parametrize("format_", ["AVRO", "PROTOBUF", "JSON_SR"])
+def test_keys_and_values_of_each_format_are_written_and_read_by_statements(registry_url: str, format_: str) -> None:
+    script = f"""
+    CREATE STREAM o (id VARCHAR KEY, n INT, d DECIMAL(5, 2), t TIMESTAMP, a ARRAY<INT>, m MAP<VARCHAR, DOUBLE>,
+      s STRUCT<x INT, y VARCHAR>) WITH (KAFKA_TOPIC = 'o-{format_}', FORMAT = '{format_}', PARTITIONS = 1);
+    CREATE TABLE counts WITH (KAFKA_TOPIC = 'counts-{format_}') AS SELECT id, COUNT(*) AS c FROM o GROUP BY id;
+    CREATE TABLE hours WITH (KAFKA_TOPIC = 'hours-{format_}') AS
+      SELECT id, COUNT(*) AS c FROM o WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY id;
+    CREATE STREAM by_struct WITH (KAFKA_TOPIC = 'by-struct-{format_}') AS SELECT s, id FROM o PARTITION BY s;
+    CREATE STREAM plain WITH (KAFKA_TOPIC = 'plain-{format_}', WRAP_SINGLE_VALUE = false) AS SELECT id, n FROM o;
+    INSERT INTO o VALUES ('a', 1, 1.25, '2024-01-01T00:00:00', ARRAY[1, 2], MAP('k' := 1.5), STRUCT(x := 1, y := 'z'));
+    INSERT INTO o (id, n) VALUES ('a', 2);
+    """
+    with TestDriver(sql=script) as driver:
+        driver.run()
+        assert driver.dead_letters() == []
+        assert driver.query("SELECT * FROM counts;") == [{"ID": "a", "C": 2}]
+        assert [row["C"] for row in driver.query("SELECT * FROM hours;")] == [2]
+        first, second = driver.query("SELECT * FROM o;")
+        assert [str(first["D"]), first["A"], first["M"], first["S"]] == ["1.25", [1, 2], {"k": 1.5}, {"X": 1, "Y": "z"}]
+        assert (second["N"], second["D"], second["S"]) == (2, None, None)
+        assert [row["N"] for row in driver.query("SELECT n FROM plain;")] == [1, 2]
+        assert [row["S"] for row in driver.query("SELECT s FROM by_struct;")] == [{"X": 1, "Y": "z"}, None]
+    for topic in ("o", "counts", "hours", "by-struct", "plain"):
+        assert {latest(registry_url, f"{topic}-{format_}-{side}").version for side in ("key", "value")} == {1}
+
+
+def test_ids_in_headers_are_read_by_pull_queries_and_print(registry_url: str) -> None:
+    number = register(
+        registry_url, "heads-value", {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+    )
+    headers = {"__value_schema_id": b"\0" + number.to_bytes(4, "big")}
+    script = "CREATE STREAM s WITH (KAFKA_TOPIC = 'heads', KEY_FORMAT = 'NONE', VALUE_FORMAT = 'AVRO', PARTITIONS = 1);"
+    with TestDriver(sql=script) as driver:
+        driver.send("heads", b"\x0a", headers=headers)
+        assert driver.query("SELECT a FROM s;") == [{"A": 5}]
+        batches = driver.broker.read("heads", 0, 0, 1)
+        assert [line for b in batches for line in shown_values(b, driver.database.catalog.source("S"))] == ['{"A": 5}']

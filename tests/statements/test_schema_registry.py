@@ -208,6 +208,8 @@ def test_a_statement_keeps_its_columns_when_the_schema_changes(registry_url: str
     script = "CREATE STREAM s WITH (KAFKA_TOPIC = 'kept', VALUE_FORMAT = 'AVRO', PARTITIONS = 1);"
     with TestDriver(sql=script, directory=tmp_path) as driver:
         assert [column.name for column in driver.database.catalog.source("S").columns] == ["A"]
+        ((_, _, key_format, value_format, *_),) = driver.execute("SHOW STREAMS;")[-1].result.rows
+        assert (key_format, value_format) == ("KAFKA", "AVRO")
     register(registry_url, "kept-value", {"type": "record", "name": "R", "fields": [{"name": "b", "type": "int"}]})
     with TestDriver(sql="", directory=tmp_path) as driver:
         assert [column.name for column in driver.database.catalog.source("S").columns] == ["A"]

@@ -149,3 +149,10 @@ def test_what_the_registry_does_not_have_is_told_apart(proxy: Proxy) -> None:
         client.latest("nobody/has this")
     with pytest.raises(RegistryRefused, match=r'the schema of subject "bad" cannot be registered: .* 422: '):
         client.register("bad", AVRO, '{"type": "recor"}')
+
+
+def test_a_url_without_a_registry_behind_it_makes_no_dead_letters(proxy: Proxy) -> None:
+    with pytest.raises(RegistryUnreachable, match=r"answers 404.* the path of its URL may be wrong"):
+        proxy.client(url=f"{proxy.url}/no/such/path").schema(1)
+    with pytest.raises(UnknownSchema, match="no schema 0190e4f4"):
+        proxy.client().schema_by_guid("0190e4f4-5b30-7a2c-9c3e-2f6d0c1f7a11")

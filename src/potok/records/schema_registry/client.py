@@ -123,14 +123,15 @@ class RegistryClient:
 
     def _of_id(self, path: str, number: int, name: str) -> Registered:
         status, found = self._ask("GET", path)
-        if status == _NOT_FOUND:
+        # A registry that knows no GUIDs does not know the path either.
+        if status == _NOT_FOUND and (number == 0 or _is_answer(found)):
             raise UnknownSchema(f"the registry has no {name}")
         self._check(f"{name} cannot be read", status, found)
         return self._parsed(found, number)
 
     def _of_subject(self, subject: str, version: str) -> Registered:
         status, found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")
-        if status == _NOT_FOUND:
+        if status == _NOT_FOUND and _is_answer(found):
             raise NoSuchSubject(subject, "" if version == "latest" else f"version {version}")
         self._check(f'subject "{subject}" cannot be read', status, found)
         return self._parsed(found, _integer(found, "id"))
@@ -167,7 +168,10 @@ class RegistryClient:
         message = found.get("message") if isinstance(found, dict) else None
         if status in _REFUSALS:
             raise RegistryRefused(what, status, str(message or "no reason given"))
-        raise RegistryUnreachable(self.connection.url, f"it answers {status}{f': {message}' if message else ''}")
+        why = f"it answers {status}{f': {message}' if message else ''}"
+        if status == _NOT_FOUND:
+            why += ", and not as a schema registry does: the path of its URL may be wrong"
+        raise RegistryUnreachable(self.connection.url, why)
 
     def _ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> tuple[int, Any]:
         """Return status and JSON of an answer. Of several addresses, the first that answers counts."""
@@ -245,6 +249,11 @@ def _read(answer: Any) -> bytes:
         else:
             # The rest of it must not become the beginning of the next answer.
             answer.close()
+
+
+def _is_answer(found: Any) -> bool:
+    """Whether an error is one of a registry. Where there is none, the schemas are not missing: the URL is wrong."""
+    return _integer(found, "error_code") is not None
 
 
 def _integer(found: Any, name: str) -> int | None:

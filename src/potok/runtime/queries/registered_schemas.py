@@ -25,9 +25,7 @@ def connected_registry(plan: Plan, settings: Settings) -> Connection | None:
         for sink in plan.topology.of_type(Sink):
             step = plan.inferred[sink.upstream]
             for format_name, arrow in ((sink.key_format, step.key), (sink.value_format, step.value)):
-                schema = declared_schema(arrow)
-                if schema is not None:
-                    announce(format_name, schema)
+                announce(format_name, declared_schema(arrow))
     return connection
 
 

@@ -71,7 +71,8 @@ def serving(answer: bytes | None = None) -> Iterator[Registry]:
                 self.end_headers()
                 return
             found = SCHEMAS.get(int(self.path.removeprefix("/schemas/ids/")))
-            body = json.dumps({"schema": json.dumps(found)}).encode() if answer is None else answer
+            gone = {"error_code": 40403, "message": "Schema not found"}
+            body = json.dumps({"schema": json.dumps(found)} if found else gone).encode() if answer is None else answer
             self.send_response(200 if found or answer is not None else 404)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -143,3 +143,18 @@ def test_statements_read_and_write_avro(registry_url: str) -> None:
     read = confluent.avro_reader(registry_url, "statements-out")
     first = {"ID": "o1", "AMOUNT": 1.5, "AT": AT, "PRICE": Decimal("1.25"), "PAYER": None}
     assert [read(data) for data in found] == [first, {**first, "ID": "o2", "AMOUNT": 3.0, "PAYER": "ann"}]
+
+
+def test_an_unknown_id_is_a_dead_letter_and_the_other_records_are_read(registry_url: str) -> None:
+    write = confluent.avro_writer(registry_url, "unknown", json.dumps(ORDER))
+    values = [write(order(0))[0], b"\0\x7f\0\0\x01\0", write(order(1))[0]]
+    builder = StreamsBuilder("unknown")
+    builder.stream("unknown", value=avro("unknown-value")).map_values(lambda v: v["id"]).to("unknown-out")
+    with TestDriver(builder) as driver:
+        for data in values:
+            driver.send("unknown", data)
+        driver.run()
+        (letter,) = driver.dead_letters()
+        assert [record.value for record in driver.read("unknown-out")] == ["o0", "o1"]
+    assert (letter.reason, letter.offset) == ("decode", 1)
+    assert "no schema 2130706433" in letter.error

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from potok.records.formats.registered.declare import registered_format
 from potok.records.schema_registry.client import AVRO, JSON, PROTOBUF, Registered, RegistryClient
 from potok.records.schema_registry.connection import Connection
+from potok.records.schema_registry.errors import UnknownSchema
 from potok.records.schema_registry.wire import framed
 from potok.records.schemas.ddl import parse_ddl
 
@@ -118,3 +119,47 @@ def test_a_schema_of_another_kind_is_an_error_of_its_records(kind: str, monkeypa
     format_.client._cache["id", 1] = Registered(1, "OTHER", "{}")
     found = format_.decode(pa.array([framed(1) + b"\0"], pa.binary()), COLUMNS)
     assert "is one of OTHER, not" in found.errors[0]
+
+
+DEEP = 20
+
+
+def _avro_doubling() -> str:
+    last: Any = "int"
+    for depth in range(DEEP):
+        inner = {"type": "record", "name": f"R{depth}", "fields": [{"name": "a", "type": last}]}
+        if depth:
+            inner["fields"].append({"name": "b", "type": f"R{depth - 1}"})
+        last = inner
+    return json.dumps(last)
+
+
+def _proto_doubling() -> str:
+    names = [f"message R{n} {{ R{n + 1} a = 1; R{n + 1} b = 2; }}" for n in range(DEEP)]
+    return 'syntax = "proto3";' + "".join(names) + f"message R{DEEP} {{ int32 a = 1; }}"
+
+
+def _json_doubling() -> str:
+    found: dict[str, Any] = {f"r{DEEP}": {"type": "integer"}}
+    for n in range(DEEP):
+        inner = {"$ref": f"#/$defs/r{n + 1}"}
+        found[f"r{n}"] = {"type": "object", "properties": {"a": inner, "b": inner}}
+    return json.dumps({"$ref": "#/$defs/r0", "$defs": found})
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [(AVRO, _avro_doubling()), (PROTOBUF, _proto_doubling()), (JSON, _json_doubling())],
+    ids=[AVRO, PROTOBUF, JSON],
+)
+def test_a_few_types_that_stand_for_any_number_of_columns_are_refused(
+    kind: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    format_ = form(kind, text, monkeypatch)
+    with pytest.raises(UnknownSchema, match="more than 10000 fields"):
+        format_.infer(format_.client.schema(1), sql=True)
+    # Values are read nevertheless, as deep as they are; one of Avro would have a million fields.
+    values = {AVRO: b"", PROTOBUF: b"\0", JSON: b"{}"}
+    found = format_.decode(pa.array([framed(1) + values[kind]], pa.binary()), None)
+    assert found.column == [None if kind == AVRO else {}]
+    assert list(found.errors) == ([0] if kind == AVRO else [])

@@ -9,8 +9,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from confluent_kafka.schema_registry import Schema
 
-from potok import StreamsBuilder, avro
+from potok import SchemaError, StreamsBuilder, avro
 from potok.records.log_record import LogRecord
 from potok.records.schema_registry.errors import RegistryRefused, RegistryUnreachable
 from potok.runtime.queries.group_query import QueryState
@@ -119,3 +120,20 @@ def test_a_program_whose_result_is_incompatible_does_not_start(registry_url: str
     with pytest.raises(RegistryRefused, match=r"answers 409: .*ncompatible") as caught:
         TestDriver(builder)
     assert not caught.value.passing and "compatibility level" in caught.value.hint
+
+
+def test_a_program_that_writes_values_of_no_type_does_not_start_unless_the_registry_has_one(registry_url: str) -> None:
+    builder = StreamsBuilder("typeless")
+    builder.stream("typeless").to("typeless-out", value=avro())
+    with pytest.raises(SchemaError, match="cannot be written without declared columns"):
+        TestDriver(builder)
+    number = confluent.client(registry_url).register_schema("any", Schema(json.dumps(ORDER), "AVRO"))
+    builder = StreamsBuilder("typeless")
+    builder.stream("typeless").to("typeless-out", value=avro(id=number))
+    with TestDriver(builder) as driver:
+        driver.send("typeless", {"id": "a"})
+        driver.send("typeless", {"id": 1})
+        driver.run()
+        (found,), (letter,) = driver.read("typeless-out"), driver.dead_letters()
+    assert found.raw_value == b"\0" + number.to_bytes(4, "big") + b"\x02a"
+    assert letter.reason == "encode" and f"does not fit schema {number}" in letter.error

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.records.schema_registry.errors import UnknownSchema
+from potok.records.schema_registry.errors import FieldBudget, UnknownSchema
 from potok.records.schemas.column_types import TIME, TIMESTAMP
 from potok.records.schemas.schema import Field, Schema
 
@@ -40,12 +40,14 @@ def columns_of_json(document: Any, others: dict[str, Any], *, sql: bool) -> Sche
 class _Inference:
     def __init__(self, document: Any, others: dict[str, Any], sql: bool) -> None:
         self._document, self._others, self._sql = document, others, sql
+        self._budget = FieldBudget()
 
     def schema(self, found: Any, root: Any, depth: int) -> Schema | None:
         if depth > _DEEPEST:
-            raise UnknownSchema("a JSON Schema of the registry contains itself")
+            raise UnknownSchema(f"a JSON Schema is nested more than {_DEEPEST} deep, or contains itself")
         if not isinstance(found, dict):
             return None
+        self._budget.take(1)
         if "$ref" in found:
             target, within = self._referred(str(found["$ref"]), root)
             return self.schema(target, within, depth + 1)

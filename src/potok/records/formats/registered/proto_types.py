@@ -13,7 +13,7 @@ from google.protobuf import descriptor_pb2
 from potok.records.conversion.convert import MisfitError
 from potok.records.formats.registered.avro_types import MOST_DIGITS, field_named
 from potok.records.formats.registered.proto_schemas import ProtoSchema
-from potok.records.schema_registry.errors import UnknownSchema
+from potok.records.schema_registry.errors import FieldBudget, UnknownSchema
 from potok.records.schemas.column_types import TIME, TIMESTAMP
 from potok.records.schemas.schema import Field, Schema
 
@@ -60,10 +60,12 @@ def columns_of_message(schema: ProtoSchema, descriptor: Any, *, sql: bool, unwra
 class _Inference:
     def __init__(self, schema: ProtoSchema, sql: bool, unwraps: bool) -> None:
         self._schema, self._sql, self._unwraps = schema, sql, unwraps
+        self._budget = FieldBudget()
 
     def message(self, descriptor: Any, around: tuple[str, ...]) -> Schema | None:
         if descriptor.full_name in around or len(around) > _DEEPEST:
             raise UnknownSchema(f"message {descriptor.full_name} of schema {self._schema.id} contains itself")
+        self._budget.take(len(descriptor.fields))
         within = (*around, descriptor.full_name)
         oneofs = real_oneofs(descriptor) if self._sql else {}
         members = {field.name for fields in oneofs.values() for field in fields}
@@ -199,9 +201,23 @@ def _value_reader(field: Any, target: Schema | None, fold: bool, depth: int) -> 
         return lambda message: message.value
     if name in _READ_KNOWN and (target is None or target.kind == "scalar"):
         return _READ_KNOWN[name]
-    if target is not None and target.kind != "struct":
+    if target is None:
+        return _lazy_reader(field.message_type, fold)
+    if target.kind != "struct":
         raise UnknownSchema(f'field "{field.name}" is a message, and {target} as a column')
     return message_reader(field.message_type, target, fold=fold, depth=depth + 1)
+
+
+def _lazy_reader(descriptor: Any, fold: bool) -> Reader:
+    """Return a reader of all fields, made when there is such a message: types may contain themselves."""
+    made: list[Reader] = []
+
+    def read(message: Any) -> Any:
+        if not made:
+            made.append(message_reader(descriptor, None, fold=fold))
+        return made[0](message)
+
+    return read
 
 
 def _instant(message: Any) -> dt.datetime:

@@ -37,6 +37,8 @@ class Proxy:
     def __init__(self, url: str, options: dict[str, str]) -> None:
         self.url, self.options = url, {"url": url, "basic.auth.user.info": LOGIN, **options}
         self.asked: list[str] = []
+        self.paths: dict[str, str] = {}
+        """Paths that the registry does not know, and those in their place."""
 
     def client(self, **changed: str | None) -> RegistryClient:
         """A client with options that are changed, or left out."""
@@ -57,7 +59,8 @@ def proxy(registry_url: str, tmp_path: Path) -> Iterator[Proxy]:
             answer, status = b'{"error_code": 401, "message": "who are you?"}', 401
             if self.headers["Authorization"] == f"Basic {b64encode(LOGIN.encode()).decode()}":
                 kind = {"Content-Type": self.headers["Content-Type"]} if body else {}
-                forwarded = pool.request(self.command, registry_url + self.path, body=body or None, headers=kind)
+                path = found.paths.get(self.path, self.path)
+                forwarded = pool.request(self.command, registry_url + path, body=body or None, headers=kind)
                 answer, status = forwarded.data, forwarded.status
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
@@ -119,6 +122,15 @@ def test_schemas_are_registered_and_read_over_tls_with_a_login_and_each_is_asked
     refers = client.register("tls-using/value", AVRO, using, (Reference("Tls", "tls-value", 1),))
     fresh = proxy.client()
     assert [name for name, _ in fresh.referenced(fresh.schema(refers.id))] == ["Tls"]
+
+
+def test_a_schema_is_found_by_its_guid(proxy: Proxy) -> None:
+    client, guid = proxy.client(), "0190e4f4-5b30-7a2c-9c3e-2f6d0c1f7a12"
+    given = client.register("guid-value", AVRO, record("ByGuid", {"name": "a", "type": "int"}))
+    proxy.paths[f"/schemas/guids/{guid}"] = f"/schemas/ids/{given.id}"
+    found = [client.schema_by_guid(guid) for _ in range(2)]
+    assert [json.loads(each.text) for each in found] == [json.loads(given.text)] * 2
+    assert proxy.asked == ["/subjects/guid-value/versions", f"/schemas/guids/{guid}"]
 
 
 def test_the_first_address_that_answers_is_used(proxy: Proxy) -> None:

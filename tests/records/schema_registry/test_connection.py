@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
 from potok.errors import SchemaError
+from potok.records.formats.registered.declare import avro, for_topic
 from potok.records.schema_registry.connection import Connection, connection_of, current_connection, using_connection
 from potok.records.schema_registry.subjects import subject_of
 from potok.redact import redact
@@ -78,3 +81,38 @@ def test_subjects_are_named_by_their_strategy(strategy: str, subject: str) -> No
 def test_a_strategy_by_the_name_of_the_record_needs_one() -> None:
     with pytest.raises(SchemaError, match="names subjects by the record"):
         subject_of("orders", "key", "", "record")
+
+
+def test_the_table_of_the_settings_file_may_be_dotted_or_quoted(tmp_path: Path) -> None:
+    (tmp_path / "potok.toml").write_text(
+        '[schema_registry]\nurl = "http://host:8081"\n"basic.auth.user.info" = "me:hidden"\n'
+        'ssl.ca.location = "/ca.pem"\nauto.register.schemas = false\n'
+    )
+    found = connection_of(Settings.load(directory=tmp_path, environ={}).schema_registry)
+    assert found == Connection(("http://host:8081",), "me", "hidden", ca="/ca.pem", registers=False)
+
+
+def test_formats_get_the_subject_of_their_topic_by_the_strategy_of_the_registry() -> None:
+    own = Connection(("http://own:8081",), key_strategy="topic", value_strategy="record")
+    with using_connection(own):
+        assert for_topic("avro_sr;full_name=shop.Order", "orders", "value").endswith(";subject=shop.Order")
+        assert for_topic("protobuf_sr", "orders", "key") == "protobuf_sr;subject=orders-key"
+        assert for_topic("json_sr;subject=mine", "orders", "value") == "json_sr;subject=mine"
+        assert for_topic("avro", "orders", "value") == "avro"
+        assert avro(declared=Named).write("orders", "value") == "avro_sr;full_name=Named;subject=Named"
+        with pytest.raises(SchemaError, match="names subjects by the record"):
+            for_topic("json_sr", "orders", "value")
+
+
+def test_a_format_of_a_program_holds_no_login() -> None:
+    with pytest.raises(SchemaError, match="cannot contain a login") as caught:
+        avro("orders-value", registry="http://me:hidden@host:8081")
+    assert "hidden" not in str(caught.value)
+    assert avro("orders-value", registry="env:REGISTRY").write("orders", "value") == (
+        "avro_sr;subject=orders-value;registry=env:REGISTRY"
+    )
+
+
+@dataclass
+class Named:
+    id: str

@@ -76,15 +76,15 @@ def test_a_query_waits_for_a_registry_that_is_away(
     builder = StreamsBuilder("away")
     orders = builder.stream("away", value=avro("away-value", "id string"))
     orders.to("away-out", value=avro("away-out-value"))
+    gate.close()
     group = ByHand(tmp_path)
     group.add(builder.build())
+    assert group.statuses()["away"].state is QueryState.RUNNING
     group.broker.append("away", [LogRecord(None, write({"id": "a"})[0], 1)])
-    gate.close()
     group.step()
     found = group.statuses()["away"]
     assert found.state is QueryState.WAITING
     assert f"127.0.0.1:{gate.port}" in found.error and "cannot be reached" in found.error
-    gate.open()
 
 
 def test_nothing_of_a_batch_is_lost_while_the_registry_is_away(

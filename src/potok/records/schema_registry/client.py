@@ -6,7 +6,7 @@ import functools
 import threading
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -43,12 +43,18 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema of the registry. `id` is 0 where only another name is known."""
+    """A schema of the registry. `id` is 0 if only its GUID is known."""
 
     id: int
     kind: str
     text: str
     references: tuple[Reference, ...] = ()
+    guid: str = ""
+
+    @property
+    def shown(self) -> int | str:
+        """Return the id or GUID, for messages."""
+        return self.guid or self.id
 
 
 class RegistryClient:
@@ -66,7 +72,7 @@ class RegistryClient:
 
     def schema_by_guid(self, guid: str) -> Registered:
         """Return the schema of a GUID. Raises `UnknownSchema`."""
-        return self._cached(("guid", guid), lambda: self._of_id(f"/schemas/guids/{guid}", 0, f"schema {guid}"))
+        return self._cached(("guid", guid), lambda: self._of_guid(guid))
 
     def version(self, subject: str, version: int) -> Registered:
         """Return a version of a subject. Raises `NoSuchSubject`."""
@@ -102,13 +108,17 @@ class RegistryClient:
 
     def _collect(self, schema: Registered, found: dict[str, Registered], depth: int) -> None:
         if depth > _DEEPEST_REFERENCE:
-            raise UnknownSchema(f"the references of schema {schema.id} are nested more than {_DEEPEST_REFERENCE} deep")
+            raise UnknownSchema(
+                f"the references of schema {schema.shown} are nested more than {_DEEPEST_REFERENCE} deep"
+            )
         for reference in schema.references:
             if reference.name not in found:
                 try:
                     inner = self.version(reference.subject, reference.version)
                 except NoSuchSubject as error:
-                    raise UnknownSchema(f'schema {schema.id} refers to "{reference.name}": {error.message}') from error
+                    raise UnknownSchema(
+                        f'schema {schema.shown} refers to "{reference.name}": {error.message}'
+                    ) from error
                 self._collect(inner, found, depth + 1)
                 found[reference.name] = inner
 
@@ -128,6 +138,9 @@ class RegistryClient:
             raise UnknownSchema(f"the registry has no {name}")
         self._check(f"{name} cannot be read", status, found)
         return self._parsed(found, number)
+
+    def _of_guid(self, guid: str) -> Registered:
+        return replace(self._of_id(f"/schemas/guids/{guid}", 0, f"schema {guid}"), guid=guid)
 
     def _of_subject(self, subject: str, version: str) -> Registered:
         status, found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")

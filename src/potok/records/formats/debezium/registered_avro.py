@@ -54,7 +54,7 @@ def _texts(
         avro = without_logical_types(avro_of(client, schema))
     except UnknownSchema as error:
         return [None] * len(bodies), dict.fromkeys(range(len(bodies)), str(error))
-    objects, errors = read_avro(avro, schema.id, bodies)
+    objects, errors = read_avro(avro, schema.shown, bodies)
     texts: list[bytes | None] = []
     for row, value in enumerate(objects):
         try:
@@ -62,7 +62,7 @@ def _texts(
         except TypeError as error:
             # Nested deeper than orjson writes, or a number beyond 64 bits.
             texts.append(None)
-            errors[row] = f"not valid Avro of schema {schema.id}: {error}"
+            errors[row] = f"not valid Avro of schema {schema.shown}: {error}"
     return texts, errors
 
 

@@ -57,7 +57,7 @@ class RegisteredAvroFormat(RegisteredFormat):
         client, pinned = self.client, self.pinned()
         reads = None if pinned is None or pinned.text == written.text else orjson.dumps(avro_of(client, pinned))
         writes = orjson.dumps(avro_of(client, written))
-        reader = _reader(written.id, writes, reads, None if schema is None else schema.arrow, self.folds)
+        reader = _reader(written.shown, writes, reads, None if schema is None else schema.arrow, self.folds)
         objects, errors = reader.read(bodies.to_pylist())
         if schema is None:
             return Decoded(objects, errors)
@@ -119,7 +119,7 @@ def _encoded(rows: list[Any], write: Any, schema_id: int) -> Encoded:
     return Encoded(prefixed(framed(schema_id), pa.array(bodies, pa.binary())), errors)
 
 
-def read_avro(avro: Any, schema_id: int, bodies: list[bytes]) -> tuple[list[Any], dict[int, str]]:
+def read_avro(avro: Any, schema_id: int | str, bodies: list[bytes]) -> tuple[list[Any], dict[int, str]]:
     """Return the values of a complete schema as objects, and the reasons why others are none."""
     return _reader(schema_id, orjson.dumps(avro), None, None, False).read(bodies)
 
@@ -127,7 +127,7 @@ def read_avro(avro: Any, schema_id: int, bodies: list[bytes]) -> tuple[list[Any]
 class _Reader:
     """Reads values of one schema, many at once."""
 
-    def __init__(self, schema_id: int, writes: Any, reads: Any) -> None:
+    def __init__(self, schema_id: int | str, writes: Any, reads: Any) -> None:
         self._id = schema_id
         self._writes, self._reads = _marked(writes), None if reads is None else _marked(reads)
         self._writes_one = fastavro.parse_schema(writes)
@@ -189,7 +189,7 @@ def _marked(avro: Any) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _reader(schema_id: int, writes: bytes, reads: bytes | None, arrow: pa.DataType | None, fold: bool) -> _Reader:
+def _reader(schema_id: int | str, writes: bytes, reads: bytes | None, arrow: pa.DataType | None, fold: bool) -> _Reader:
     writer, reader = orjson.loads(writes), None if reads is None else orjson.loads(reads)
     if arrow is not None:
         target = declared_schema(arrow)

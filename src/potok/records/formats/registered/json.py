@@ -48,7 +48,7 @@ class RegisteredJsonFormat(RegisteredFormat):
         except (TypeError, ValueError, AttributeError, LookupError) as error:
             if isinstance(error, UnknownSchema):
                 raise
-            raise UnknownSchema(f"schema {written.id} of the registry is not a JSON Schema: {error}") from error
+            raise UnknownSchema(f"schema {written.shown} of the registry is not a JSON Schema: {error}") from error
 
     def encode_column(self, column: pa.Array, schema: Schema) -> Encoded:
         given = self._checked(schema)
@@ -96,11 +96,11 @@ def _check_names(document: Any, schema: Schema, schema_id: int, *, fold: bool) -
 @lru_cache(maxsize=512)
 def _loaded(schema: Registered) -> Any:
     if schema.kind != JSON:
-        raise UnknownSchema(f"schema {schema.id} of the registry is one of {schema.kind}, not a JSON Schema")
+        raise UnknownSchema(f"schema {schema.shown} of the registry is one of {schema.kind}, not a JSON Schema")
     try:
         return orjson.loads(schema.text)
     except ValueError as error:
-        raise UnknownSchema(f"schema {schema.id} of the registry is not a JSON Schema: {error}") from error
+        raise UnknownSchema(f"schema {schema.shown} of the registry is not a JSON Schema: {error}") from error
 
 
 @lru_cache(maxsize=256)

@@ -41,7 +41,7 @@ _DEEPEST = 50
 class ProtoSchema:
     """The message types of a schema."""
 
-    id: int
+    id: int | str
     pool: Any
     file: Any
     parameters: dict[tuple[str, str], dict[str, str]]
@@ -101,7 +101,7 @@ def proto_of(client: RegistryClient, schema: Registered) -> ProtoSchema:
 @lru_cache(maxsize=512)
 def _loaded(schema: Registered, others: tuple[tuple[str, Registered], ...]) -> ProtoSchema:
     if schema.kind != PROTOBUF:
-        raise UnknownSchema(f"schema {schema.id} of the registry is one of {schema.kind}, not of Protobuf")
+        raise UnknownSchema(f"schema {schema.shown} of the registry is one of {schema.kind}, not of Protobuf")
     try:
         pool = descriptor_pool.DescriptorPool()
         known = {name: _parsed(other.text, name).file for name, other in others}
@@ -113,10 +113,10 @@ def _loaded(schema: Registered, others: tuple[tuple[str, Registered], ...]) -> P
     except UnknownSchema:
         raise
     except (ProtoSyntaxError, TypeError, KeyError, ValueError, RecursionError, DecodeError) as error:
-        raise UnknownSchema(f"schema {schema.id} of the registry is not valid Protobuf: {error}") from error
+        raise UnknownSchema(f"schema {schema.shown} of the registry is not valid Protobuf: {error}") from error
     if not copy.message_type:
-        raise UnknownSchema(f"schema {schema.id} of the registry has no message")
-    return ProtoSchema(schema.id, pool, copy, main.parameters)
+        raise UnknownSchema(f"schema {schema.shown} of the registry has no message")
+    return ProtoSchema(schema.shown, pool, copy, main.parameters)
 
 
 def _parsed(text: str, name: str) -> ParsedFile:

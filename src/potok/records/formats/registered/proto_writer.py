@@ -24,7 +24,7 @@ Filler = Callable[[Any, Any], None]
 """Fills a message from a row."""
 
 
-def message_filler(descriptor: Any, schema: Schema, schema_id: int, *, fold: bool) -> Filler:
+def message_filler(descriptor: Any, schema: Schema, schema_id: int | str, *, fold: bool) -> Filler:
     """Return a function that fills a message of a type. Raises `SchemaError` for a column without a field."""
     parts: list[tuple[str, Callable[[Any, Any], None]]] = []
     for field in descriptor.fields:
@@ -49,7 +49,7 @@ def message_filler(descriptor: Any, schema: Schema, schema_id: int, *, fold: boo
     return fill
 
 
-def _oneof_setter(fields: list[Any], schema: Schema, schema_id: int, fold: bool) -> Filler:
+def _oneof_setter(fields: list[Any], schema: Schema, schema_id: int | str, fold: bool) -> Filler:
     parts: list[tuple[str, Filler]] = []
     for field in fields:
         column = field_named(schema, field.name, fold)
@@ -65,7 +65,7 @@ def _oneof_setter(fields: list[Any], schema: Schema, schema_id: int, fold: bool)
     return put
 
 
-def _setter(field: Any, schema: Schema, schema_id: int, fold: bool) -> Filler:
+def _setter(field: Any, schema: Schema, schema_id: int | str, fold: bool) -> Filler:
     name = field.name
     if is_map(field):
         if schema.kind != "map" or schema.item is None:
@@ -129,7 +129,7 @@ def _converter(field: Any) -> Callable[[Any], Any]:
     return convert
 
 
-def _filler(field: Any, schema: Schema, schema_id: int, fold: bool) -> Filler | None:
+def _filler(field: Any, schema: Schema, schema_id: int | str, fold: bool) -> Filler | None:
     """Return what fills the message of a field; None for a scalar."""
     if field.type != _Proto.TYPE_MESSAGE:
         if schema.kind != "scalar":
@@ -147,7 +147,7 @@ def _filler(field: Any, schema: Schema, schema_id: int, fold: bool) -> Filler | 
     raise _misfit(field, schema, schema_id)
 
 
-def _misfit(field: Any, schema: Schema, schema_id: int) -> SchemaError:
+def _misfit(field: Any, schema: Schema, schema_id: int | str) -> SchemaError:
     message = f'field "{field.name}" of schema {schema_id} does not hold {schema}'
     return SchemaError(message, hint="select a column of the type of the field")
 

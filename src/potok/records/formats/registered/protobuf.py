@@ -66,7 +66,7 @@ class RegisteredProtobufFormat(RegisteredFormat):
             except (DecodeError, MisfitError, UnknownSchema) as error:
                 objects.append(None)
                 decoded = isinstance(error, DecodeError)
-                errors[row] = f"not valid Protobuf of schema {written.id}" + ("" if decoded else f": {error}")
+                errors[row] = f"not valid Protobuf of schema {written.shown}" + ("" if decoded else f": {error}")
         if schema is None or target is None:
             return Decoded(objects, errors)
         fitted = fit(objects, target, self.rules)

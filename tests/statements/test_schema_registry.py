@@ -39,6 +39,7 @@ message Order {
   google.protobuf.Timestamp at = 5;
   oneof payer { string name = 6; int64 number = 7; }
   map<string, Item> items = 8;
+  map<int32, string> numbered = 9;
   message Item { repeated bytes parts = 1 [deprecated = true]; }
 }
 """

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka import Consumer, Producer
-from pyspark import SparkContext
 
 from potok import StreamsBuilder, avro, open_broker
 from potok.testing import TestDriver
@@ -17,6 +16,8 @@ from runtime.queries.by_hand import ByHand
 from tests.records.formats.registered import confluent
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
+
     from potok.log.kafka.development.server import ServerStatus
 
 ORDER = {

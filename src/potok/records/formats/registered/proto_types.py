@@ -84,7 +84,9 @@ class _Inference:
             key, value = map_types(field)
             inner = self._single(value, around)
             of_key = _SCALARS.get(key.type, pa.string())
-            if inner is None or not (pa.types.is_integer(of_key) or pa.types.is_string(of_key)):
+            # The keys of a map in Protobuf are text in SQL.
+            held = pa.types.is_string(of_key) or (pa.types.is_integer(of_key) and not self._sql)
+            if inner is None or not held:
                 return None
             return Field(field.name, Schema.map_of(Schema.scalar(of_key), inner))
         inner = self._single(field, around)

@@ -77,6 +77,14 @@ def declared_formats(
     return _checked(options, properties, key, value, {}, {}, keys, values, options.text("KAFKA_TOPIC"))
 
 
+def formats_without_columns(options: Options, properties: Properties) -> Sides:
+    """Return the formats of a source whose columns are not known yet."""
+    (key, value), topic = format_names(options, properties), options.text("KAFKA_TOPIC")
+    given = {"KEY": key, "VALUE": value}
+    found = [_with_options(options, side, name, {}, properties, topic) for side, name in given.items()]
+    return Sides(*found)
+
+
 def format_names(options: Options, properties: Properties) -> tuple[str, str]:
     """Return the SQL names of the formats of keys and values of a source that is declared."""
     value = _named(options, "VALUE", properties.text(VALUE_FORMAT), properties)

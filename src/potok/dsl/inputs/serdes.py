@@ -60,8 +60,9 @@ def serde_of(
             return Serde(*declared.read(topic, side))
     schema = schema_of(declared, at)
     check_format(format_name, at)
+    chosen = format_name or default_format(schema.arrow if schema else None)
     with _located(at):
-        return Serde(for_topic(format_name or default_format(schema.arrow if schema else None), topic, side), schema)
+        return Serde(for_topic(chosen, topic, side) if topic else chosen, schema)
 
 
 def sink_format(declared: object, format_name: str | None, topic: str, side: Side, at: Location | None) -> str:

@@ -29,6 +29,8 @@ _FORMATS = {
     "sql_delimited": ("lenient.delimited_format", "LenientDelimitedFormat"),
     "avro": ("avro_format", "AvroFormat"),
     "avro_sr": ("registered.avro", "RegisteredAvroFormat"),
+    "protobuf_sr": ("registered.protobuf", "RegisteredProtobufFormat"),
+    "json_sr": ("registered.json", "RegisteredJsonFormat"),
     "protobuf": ("protobuf_format", "ProtobufFormat"),
     "protobuf_nosr": ("protobuf_format", "ProtobufFormat"),
     "debezium": ("debezium.debezium_format", "DebeziumFormat"),
@@ -38,7 +40,13 @@ _FORMATS = {
     "session": ("windowed", "SessionFormat"),
 }
 
-_EXTRAS = {"avro": "avro", "avro_sr": "avro", "protobuf": "protobuf", "protobuf_nosr": "protobuf"}
+_EXTRAS = {
+    "avro": "avro",
+    "avro_sr": "avro",
+    "protobuf_sr": "protobuf",
+    "protobuf": "protobuf",
+    "protobuf_nosr": "protobuf",
+}
 
 _ALIASES = {
     "csv": "delimited",

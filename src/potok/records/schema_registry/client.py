@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import threading
+from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote
 
@@ -42,12 +43,18 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A schema of the registry. `id` is 0 where only another name is known."""
+    """A schema of the registry. `id` is 0 if only its GUID is known."""
 
     id: int
     kind: str
     text: str
     references: tuple[Reference, ...] = ()
+    guid: str = ""
+
+    @property
+    def shown(self) -> int | str:
+        """Return the id or GUID, for messages."""
+        return self.guid or self.id
 
 
 class RegistryClient:
@@ -65,7 +72,7 @@ class RegistryClient:
 
     def schema_by_guid(self, guid: str) -> Registered:
         """Return the schema of a GUID. Raises `UnknownSchema`."""
-        return self._cached(("guid", guid), lambda: self._of_id(f"/schemas/guids/{guid}", 0, f"schema {guid}"))
+        return self._cached(("guid", guid), lambda: self._of_guid(guid))
 
     def version(self, subject: str, version: int) -> Registered:
         """Return a version of a subject. Raises `NoSuchSubject`."""
@@ -101,13 +108,17 @@ class RegistryClient:
 
     def _collect(self, schema: Registered, found: dict[str, Registered], depth: int) -> None:
         if depth > _DEEPEST_REFERENCE:
-            raise UnknownSchema(f"the references of schema {schema.id} are nested more than {_DEEPEST_REFERENCE} deep")
+            raise UnknownSchema(
+                f"the references of schema {schema.shown} are nested more than {_DEEPEST_REFERENCE} deep"
+            )
         for reference in schema.references:
             if reference.name not in found:
                 try:
                     inner = self.version(reference.subject, reference.version)
                 except NoSuchSubject as error:
-                    raise UnknownSchema(f'schema {schema.id} refers to "{reference.name}": {error.message}') from error
+                    raise UnknownSchema(
+                        f'schema {schema.shown} refers to "{reference.name}": {error.message}'
+                    ) from error
                 self._collect(inner, found, depth + 1)
                 found[reference.name] = inner
 
@@ -122,14 +133,18 @@ class RegistryClient:
 
     def _of_id(self, path: str, number: int, name: str) -> Registered:
         status, found = self._ask("GET", path)
-        if status == _NOT_FOUND:
+        # A registry that knows no GUIDs does not know the path either.
+        if status == _NOT_FOUND and (number == 0 or _is_answer(found)):
             raise UnknownSchema(f"the registry has no {name}")
         self._check(f"{name} cannot be read", status, found)
         return self._parsed(found, number)
 
+    def _of_guid(self, guid: str) -> Registered:
+        return replace(self._of_id(f"/schemas/guids/{guid}", 0, f"schema {guid}"), guid=guid)
+
     def _of_subject(self, subject: str, version: str) -> Registered:
         status, found = self._ask("GET", f"/subjects/{quote(subject, safe='')}/versions/{version}")
-        if status == _NOT_FOUND:
+        if status == _NOT_FOUND and _is_answer(found):
             raise NoSuchSubject(subject, "" if version == "latest" else f"version {version}")
         self._check(f'subject "{subject}" cannot be read', status, found)
         return self._parsed(found, _integer(found, "id"))
@@ -166,7 +181,10 @@ class RegistryClient:
         message = found.get("message") if isinstance(found, dict) else None
         if status in _REFUSALS:
             raise RegistryRefused(what, status, str(message or "no reason given"))
-        raise RegistryUnreachable(self.connection.url, f"it answers {status}{f': {message}' if message else ''}")
+        why = f"it answers {status}{f': {message}' if message else ''}"
+        if status == _NOT_FOUND:
+            why += ", and not as a schema registry does: the path of its URL may be wrong"
+        raise RegistryUnreachable(self.connection.url, why)
 
     def _ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> tuple[int, Any]:
         """Return status and JSON of an answer. Of several addresses, the first that answers counts."""
@@ -214,7 +232,7 @@ class RegistryClient:
         if self.connection.user is None:
             return {}
         text = f"{self.connection.user}:{self.connection.password or ''}"
-        return dict(urllib3.make_headers(basic_auth=text))
+        return {"Authorization": f"Basic {b64encode(text.encode()).decode()}"}
 
     def _connected(self) -> urllib3.PoolManager:
         with self._lock:
@@ -244,6 +262,11 @@ def _read(answer: Any) -> bytes:
         else:
             # The rest of it must not become the beginning of the next answer.
             answer.close()
+
+
+def _is_answer(found: Any) -> bool:
+    """Whether an error is one of a registry. Where there is none, the schemas are not missing: the URL is wrong."""
+    return _integer(found, "error_code") is not None
 
 
 def _integer(found: Any, name: str) -> int | None:

@@ -170,8 +170,13 @@ def current_connection() -> Connection | None:
     found = _given.get()
     if found is not None:
         return found
+    try:
+        directory = os.getcwd()
+    except OSError:
+        # It was deleted.
+        directory = ""
     # The URL stands for all variables here: reading them all takes longer than a small batch.
-    return _of_settings(os.getcwd(), os.environ.get("POTOK_SCHEMA_REGISTRY_URL", ""))
+    return _of_settings(directory, os.environ.get("POTOK_SCHEMA_REGISTRY_URL", ""))
 
 
 @lru_cache(maxsize=16)

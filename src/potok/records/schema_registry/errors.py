@@ -53,3 +53,18 @@ class NoRegistry(SetupError):
 
 class UnknownSchema(ValueError):
     """An id for which the registry has no schema, or none that can be used. The records that name it are bad."""
+
+
+MOST_FIELDS = 10_000
+
+
+class FieldBudget:
+    """Limits how many fields a schema has as columns: a few types that refer to each other may stand for any number."""
+
+    def __init__(self) -> None:
+        self._left = MOST_FIELDS
+
+    def take(self, count: int) -> None:
+        self._left -= count
+        if self._left < 0:
+            raise UnknownSchema(f"a schema of the registry has more than {MOST_FIELDS} fields")

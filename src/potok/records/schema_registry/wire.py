@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +95,10 @@ def _grouped(
         numbers = numbers << 8 | data[at + position]
     if (numbers == numbers[0]).all():
         return {int(numbers[0]): rows}
-    return {int(number): rows[numbers == number] for number in np.unique(numbers)}
+    order = np.argsort(numbers, kind="stable")
+    found, begins = np.unique(numbers[order], return_index=True)
+    parts = np.split(rows[order], begins[1:])
+    return {int(number): part for number, part in zip(found, parts, strict=True)}
 
 
 def _read_others(frames: Frames, values: pa.Array, rows: Sequence[int]) -> None:
@@ -188,8 +191,3 @@ def _zigzag(number: int) -> bytes:
         rest >>= 7
     out.append(rest)
     return bytes(out)
-
-
-def is_schema_header(name: Any) -> bool:
-    """Whether a header of a record holds the id of a schema."""
-    return name in (KEY_HEADER, VALUE_HEADER)

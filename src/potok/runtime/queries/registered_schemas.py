@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from potok.records.formats.registered.declare import announce
 from potok.records.schema_registry.connection import Connection, connection_of, current_connection, using_connection
+from potok.records.schema_registry.errors import RegistryUnreachable
 from potok.records.schemas.declared_schema import declared_schema
 from potok.settings import Settings
 from potok.topology.execution_plan import Plan
@@ -21,14 +22,20 @@ def connected_registry(plan: Plan, settings: Settings) -> Connection | None:
     if not _needs_registry(plan.topology):
         return None
     connection = connection_of(settings.schema_registry) or current_connection()
-    with using_connection(connection):
-        for sink in plan.topology.of_type(Sink):
-            step = plan.inferred[sink.upstream]
-            for format_name, arrow in ((sink.key_format, step.key), (sink.value_format, step.value)):
-                schema = declared_schema(arrow)
-                if schema is not None:
-                    announce(format_name, schema)
+    try:
+        with using_connection(connection):
+            _announce(plan)
+    except RegistryUnreachable:
+        # The first batch that writes asks again, and waits.
+        pass
     return connection
+
+
+def _announce(plan: Plan) -> None:
+    for sink in plan.topology.of_type(Sink):
+        step = plan.inferred[sink.upstream]
+        for format_name, arrow in ((sink.key_format, step.key), (sink.value_format, step.value)):
+            announce(format_name, declared_schema(arrow))
 
 
 def _needs_registry(topology: Topology) -> bool:

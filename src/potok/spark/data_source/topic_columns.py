@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from potok.errors import QueryError
 from potok.log.broker import HEADERS
 from potok.records.formats.default import default_format
+from potok.records.formats.registered.headers import with_id
 from potok.records.formats.registry import format_named
 from potok.records.schemas.declared_schema import declared_schema
 from potok.records.schemas.schema import Schema
@@ -50,8 +51,8 @@ class TopicColumns:
     def convert(self, batch: pa.RecordBatch, partition: int) -> pa.RecordBatch:
         """Convert a batch of READ_SCHEMA of one partition, without the records outside the range of time."""
         batch = self._inside(batch)
-        key, key_errors = _decoded(batch.column("key"), self._key)
-        value, value_errors = _decoded(batch.column("value"), self._value)
+        key, key_errors = _decoded(with_id(batch, self._options.key_format or "", "key"), self._key)
+        value, value_errors = _decoded(with_id(batch, self._options.value_format or "", "value"), self._value)
         errors = {row: f"key: {text}" for row, text in key_errors.items()}
         errors |= {row: f"value: {text}" for row, text in value_errors.items()}
         count = batch.num_rows

@@ -18,7 +18,7 @@ from potok.records.schemas.schema import Schema
 from potok.settings import Settings
 from potok.sql.catalog import Catalog
 from potok.sql.errors import Refused
-from potok.sql.formats import declared_formats, format_at, format_names
+from potok.sql.formats import format_at, format_names, formats_without_columns
 from potok.sql.properties import REGISTRY, Properties
 from potok.sql.registered_formats import REGISTERED, schema_id_of
 from potok.sql.syntax import ast
@@ -79,7 +79,7 @@ def _with_columns(parsed: ast.Parsed, statement: ast.CreateSource, properties: P
 
 def _schema(options: Options, properties: Properties, side: str) -> Schema:
     """Return the type that the registry has for keys or values: by their id, or the latest of the subject."""
-    sides = declared_formats(options, properties, (), ())
+    sides = formats_without_columns(options, properties)
     format_ = registered_format(sides.key if side == "KEY" else sides.value)
     location = options.at(f"{side}_SCHEMA_ID", f"{side}_FORMAT", "FORMAT")
     try:
@@ -90,6 +90,10 @@ def _schema(options: Options, properties: Properties, side: str) -> Schema:
         raise Refused(error.message, hint=hint, location=location) from error
     except UnknownSchema as error:
         raise Refused(str(error), hint="declare the columns", location=location) from error
+    except PotokError as error:
+        if error.passing:
+            raise
+        raise Refused(error.message, hint=error.hint, location=location) from error
     if inferred is None:
         raise Refused(f"schema {found.id} of the registry has no columns", hint="declare them", location=location)
     return inferred
@@ -152,11 +156,13 @@ def register_schemas(parsed: ast.Parsed, catalog: Catalog, settings: Settings) -
 def _register(format_name: str, schema: Schema, *, with_query: bool) -> None:
     format_ = registered_format(format_name)
     pinned = format_.pinned()
-    if pinned is None and not with_query and format_.client.has_subject(format_.subject):
-        return
     if pinned is not None and with_query:
         _check_fits(format_.infer(pinned, sql=True), schema, pinned, format_name)
-    announce(format_name, schema)
+    if pinned is not None and not with_query:
+        # The stream may only be read: whether its columns can be written is checked by who writes them.
+        format_.writer_schema()
+    elif with_query or not format_.client.has_subject(format_.subject):
+        announce(format_name, schema)
 
 
 def _check_fits(inferred: Schema | None, schema: Schema, pinned: Registered, format_name: str) -> None:

@@ -10,6 +10,7 @@ from potok.duration import show_ms
 from potok.snapshots.progress import read_progress
 from potok.sql.catalog import Source, SourceColumn
 from potok.sql.formats import SQL_NAMES
+from potok.sql.registered_formats import REGISTERED
 from potok.sql.types import type_name
 from potok.statements.inspect.listing import listed, show_time, texts
 from potok.statements.inspect.queries import brief_queries, lag_of
@@ -58,10 +59,16 @@ def show_types(database: Database) -> Rows:
     return listed("types", texts("Type Name", "Schema"), [(name, type_name(known[name])) for name in sorted(known)])
 
 
+_OF_REGISTRY = ("names=", "full_name=", "subject=")
+
+
 def show_format(format_: str) -> str:
     """Format a format name as in a WITH clause, with its options."""
     name, _, options = format_.partition(";")
     rendered = SQL_NAMES.get(name, name.upper())
+    if name in REGISTERED.values():
+        # Names and subjects follow from the statement.
+        options = ";".join(option for option in options.split(";") if not option.startswith(_OF_REGISTRY))
     options = options.removeprefix("nulls=default").removeprefix(";")
     return f"{rendered} ({options.replace(';', ', ')})" if options else rendered
 

@@ -57,7 +57,7 @@ class RegisteredAvroFormat(RegisteredFormat):
         client, pinned = self.client, self.pinned()
         reads = None if pinned is None or pinned.text == written.text else orjson.dumps(avro_of(client, pinned))
         writes = orjson.dumps(avro_of(client, written))
-        reader = _reader(written.id, writes, reads, None if schema is None else schema.arrow, self.folds)
+        reader = _reader(written.shown, writes, reads, None if schema is None else schema.arrow, self.folds)
         objects, errors = reader.read(bodies.to_pylist())
         if schema is None:
             return Decoded(objects, errors)
@@ -119,12 +119,19 @@ def _encoded(rows: list[Any], write: Any, schema_id: int) -> Encoded:
     return Encoded(prefixed(framed(schema_id), pa.array(bodies, pa.binary())), errors)
 
 
+def read_avro(avro: Any, schema_id: int | str, bodies: list[bytes]) -> tuple[list[Any], dict[int, str]]:
+    """Return the values of a complete schema as objects, and the reasons why others are none."""
+    return _reader(schema_id, orjson.dumps(avro), None, None, False).read(bodies)
+
+
 class _Reader:
     """Reads values of one schema, many at once."""
 
-    def __init__(self, schema_id: int, writes: Any, reads: Any) -> None:
+    def __init__(self, schema_id: int | str, writes: Any, reads: Any) -> None:
         self._id = schema_id
         self._writes, self._reads = _marked(writes), None if reads is None else _marked(reads)
+        self._writes_one = fastavro.parse_schema(writes)
+        self._reads_one = None if reads is None else fastavro.parse_schema(reads)
 
     def read(self, bodies: list[bytes]) -> tuple[list[Any], dict[int, str]]:
         """Return an object for each value, and the reasons why others are none."""
@@ -135,16 +142,24 @@ class _Reader:
         errors: dict[int, str] = {}
         for row, body in enumerate(bodies):
             try:
-                objects += self._all([body])
+                objects.append(self._one(body))
             except fastavro.read.SchemaResolutionError as error:
                 raise UnknownSchema(
                     f"schema {self._id} cannot be read with the schema of the reader: {error}"
                 ) from error
             except _BROKEN as error:
                 objects.append(None)
-                reason = str(error) or "the value is cut off"
-                errors[row] = f"not valid Avro of schema {self._id}: {reason}"
+                cut_off = isinstance(error, EOFError) or not str(error)
+                errors[row] = f"not valid Avro of schema {self._id}: {'the value is cut off' if cut_off else error}"
         return objects, errors
+
+    def _one(self, body: bytes) -> Any:
+        """Read one value without a mark, so that the reason of an error depends on its bytes alone."""
+        stream = io.BytesIO(body)
+        found: Any = fastavro.schemaless_reader(stream, self._writes_one, self._reads_one)
+        if stream.tell() != len(body):
+            raise ValueError(f"{len(body) - stream.tell()} bytes are left over")
+        return found
 
     def _all(self, bodies: list[bytes]) -> list[Any]:
         """Read values as one array of Avro, in which each is followed by a mark."""
@@ -174,7 +189,7 @@ def _marked(avro: Any) -> Any:
 
 
 @lru_cache(maxsize=512)
-def _reader(schema_id: int, writes: bytes, reads: bytes | None, arrow: pa.DataType | None, fold: bool) -> _Reader:
+def _reader(schema_id: int | str, writes: bytes, reads: bytes | None, arrow: pa.DataType | None, fold: bool) -> _Reader:
     writer, reader = orjson.loads(writes), None if reads is None else orjson.loads(reads)
     if arrow is not None:
         target = declared_schema(arrow)

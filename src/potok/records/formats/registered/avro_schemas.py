@@ -27,7 +27,7 @@ def avro_of(client: RegistryClient, schema: Registered) -> Any:
 @lru_cache(maxsize=1024)
 def _complete(schema: Registered, others: tuple[Registered, ...]) -> Any:
     if schema.kind != AVRO:
-        raise UnknownSchema(f"schema {schema.id} of the registry is one of {schema.kind}, not of Avro")
+        raise UnknownSchema(f"schema {schema.shown} of the registry is one of {schema.kind}, not of Avro")
     try:
         completion = _Completion()
         for other in others:
@@ -35,7 +35,7 @@ def _complete(schema: Registered, others: tuple[Registered, ...]) -> Any:
         found = completion.complete(orjson.loads(schema.text), "", ())
         fastavro.parse_schema(found)
     except UnknownSchema as error:
-        raise UnknownSchema(f"schema {schema.id}: {error}") from error
+        raise UnknownSchema(f"schema {schema.shown}: {error}") from error
     except (
         fastavro.schema.SchemaParseException,
         fastavro.schema.UnknownType,
@@ -45,7 +45,7 @@ def _complete(schema: Registered, others: tuple[Registered, ...]) -> Any:
         AttributeError,
         RecursionError,
     ) as error:
-        raise UnknownSchema(f"schema {schema.id} of the registry is not valid Avro: {error}") from error
+        raise UnknownSchema(f"schema {schema.shown} of the registry is not valid Avro: {error}") from error
     return found
 
 

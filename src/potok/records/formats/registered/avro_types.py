@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from potok.records.conversion.lenient import folds
+from potok.records.schema_registry.errors import FieldBudget
 from potok.records.schemas.column_types import LOCAL_TIMESTAMP, TIME, TIMESTAMP
 from potok.records.schemas.schema import Field, Schema
 
@@ -48,31 +49,29 @@ def columns_of_avro(avro: Any, *, sql: bool) -> Schema | None:
 class _Inference:
     def __init__(self, sql: bool) -> None:
         self._sql = sql
-        self._named: dict[str, Schema | None] = {}
+        self._named: dict[str, Any] = {}
+        self._budget = FieldBudget()
 
     def schema(self, avro: Any) -> Schema | None:
         if isinstance(avro, list):
             return self._union([branch for branch in avro if branch != "null"])
         if isinstance(avro, str):
-            return self._named[avro] if avro in self._named else self._scalar(avro, {})
+            return self.schema(self._named[avro]) if avro in self._named else self._scalar(avro, {})
         kind = avro["type"]
+        if "name" in avro:
+            self._named[avro["name"]] = avro
         if kind in ("record", "error"):
-            found = self._record([(field["name"], field["type"]) for field in avro["fields"]])
-        elif kind == "array":
+            return self._record([(field["name"], field["type"]) for field in avro["fields"]])
+        if kind == "array":
             item = self.schema(avro["items"])
             return None if item is None else Schema.list_of(item)
-        elif kind == "map":
+        if kind == "map":
             value = self.schema(avro["values"])
             return None if value is None else Schema.map_of(Schema.scalar(pa.string()), value)
-        elif isinstance(kind, dict | list):
-            return self.schema(kind)
-        else:
-            found = self._scalar(kind, avro)
-        if "name" in avro:
-            self._named[avro["name"]] = found
-        return found
+        return self.schema(kind) if isinstance(kind, dict | list) else self._scalar(kind, avro)
 
     def _record(self, parts: list[tuple[str, Any]]) -> Schema | None:
+        self._budget.take(len(parts))
         typed = [(name, self.schema(part)) for name, part in parts]
         fields = [Field(name, schema) for name, schema in typed if schema is not None]
         return Schema.struct(fields) if fields else None

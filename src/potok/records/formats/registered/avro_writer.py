@@ -87,7 +87,7 @@ class _Shape:
             if column is not None:
                 inner = f"{path}.{name}" if path else name
                 parts.append((name, column.name, _maybe(self.maker(field["type"], column.schema, inner))))
-            elif "default" not in field:
+            elif "default" not in field and not _is_nullable(field["type"]):
                 hint = "add the column, or a default to the schema"
                 raise SchemaError(f'no column for the field "{name}" of schema {self._id}', hint=hint)
         written = {column for _, column, _ in parts}
@@ -114,6 +114,10 @@ class _Shape:
         return SchemaError(
             f"{where} is {kind} in schema {self._id}, and {schema} as a column", hint="select a column of that type"
         )
+
+
+def _is_nullable(avro: Any) -> bool:
+    return avro == "null" or (isinstance(avro, list) and "null" in avro)
 
 
 def _unchanged(value: Any) -> Any:

@@ -129,10 +129,16 @@ def registered_format(format_name: str) -> RegisteredFormat:
     return cast(RegisteredFormat, found.inner if isinstance(found, UnwrappedFormat) else found)
 
 
-def announce(format_name: str, schema: Schema) -> None:
+def announce(format_name: str, schema: Schema | None) -> None:
     """Register the schema with which values of a type are written in a format of a registry, so that a refusal is known
-    before there are values. Raises `RegistryRefused`."""
+    before there are values. Raises `RegistryRefused`, and `SchemaError` if neither a type nor the registry says how
+    values are written."""
     if not is_registered(format_name):
+        return
+    if schema is None:
+        format_ = registered_format(format_name)
+        if format_.writer_schema() is None:
+            format_.needed(None)
         return
     if isinstance(unguarded(format_name), UnwrappedFormat) and schema.kind == "struct":
         schema = only_field(schema, format_name)

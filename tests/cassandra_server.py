@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -134,7 +135,8 @@ def cassandra_server(*settings: str) -> Iterator[CassandraServer]:
             server.create_keyspace(KEYSPACE)
             yield server
         finally:
-            server.stop()
+            # It would write everything to its files first.
+            server.stop(signal.SIGKILL)
 
 
 class CassandraServer(Server):

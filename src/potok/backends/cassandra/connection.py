@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -154,6 +155,8 @@ class CassandraConnection:
             protocol_version=PROTOCOL,
             connect_timeout=timeout_s,
             control_connection_timeout=timeout_s,
+            # Without, a request that needs several packets waits for an acknowledgement: 40 ms.
+            sockopts=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],
             monitor_reporting_enabled=False,
             application_name="potok",
         )

@@ -129,7 +129,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             # kill have processes of their own.
             group = f"kill {item.path.name}" if slow[-1] == "kill" else slow[-1]
             item.add_marker(pytest.mark.xdist_group(group))
+        elif _uses_cassandra(item):
+            # It takes seconds to start and half a gigabyte.
+            item.add_marker(pytest.mark.xdist_group("cassandra"))
     items.sort(key=_turn_of_many if getattr(config.option, "loadgroup", False) else _turn)
+
+
+def _uses_cassandra(item: pytest.Item) -> bool:
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    return "cassandra_url" in getattr(item, "fixturenames", ()) or "cassandra" in given.values()
 
 
 def _slowest(item: pytest.Item) -> str:

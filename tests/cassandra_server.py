@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -72,8 +73,7 @@ native_transport_port: {port}
 seed_provider:
   - class_name: org.apache.cassandra.locator.SimpleSeedProvider
     parameters: [{{seeds: "127.0.0.1:{storage}"}}]
-commitlog_sync: periodic
-commitlog_sync_period: 1s
+commitlog_sync: batch
 commitlog_segment_size: 8MiB
 commitlog_total_space: 64MiB
 memtable_heap_space: 64MiB
@@ -134,7 +134,8 @@ def cassandra_server(*settings: str) -> Iterator[CassandraServer]:
             server.create_keyspace(KEYSPACE)
             yield server
         finally:
-            server.stop()
+            # It would write everything to its files first.
+            server.stop(signal.SIGKILL)
 
 
 class CassandraServer(Server):
@@ -156,10 +157,19 @@ class CassandraServer(Server):
     def execute(self, *statements: str) -> list[Any]:
         """Execute statements as the administrator, and return the rows of the last one."""
         from cassandra.auth import PlainTextAuthProvider
-        from cassandra.cluster import Cluster
+        from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+        from cassandra.policies import RoundRobinPolicy
 
+        profiles = {EXEC_PROFILE_DEFAULT: ExecutionProfile(RoundRobinPolicy())}
         login = PlainTextAuthProvider(ADMINISTRATOR, ADMINISTRATOR)
-        with Cluster(["127.0.0.1"], port=self._port, auth_provider=login, protocol_version=4) as cluster:
+        with Cluster(
+            ["127.0.0.1"],
+            port=self._port,
+            auth_provider=login,
+            execution_profiles=profiles,
+            protocol_version=4,
+            monitor_reporting_enabled=False,
+        ) as cluster:
             session = cluster.connect()
             found = [list(session.execute(statement)) for statement in statements]
             return found[-1] if found else []

@@ -128,6 +128,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             # With several workers, tests that share a session, a server or a browser run in one of them; those that
             # kill have processes of their own.
             item.add_marker(pytest.mark.xdist_group(_group(slow[-1], item.path)))
+        elif _uses_cassandra(item):
+            # It takes seconds to start and half a gigabyte.
+            item.add_marker(pytest.mark.xdist_group("cassandra"))
     items.sort(key=_turn_of_many if getattr(config.option, "loadgroup", False) else _turn)
 
 
@@ -137,6 +140,11 @@ def _group(mark: str, path: Path) -> str:
     if mark == "kill":
         return f"kill {path.name}"
     return f"kafka {sum(path.stem.encode()) % 2}" if mark == "kafka" else mark
+
+
+def _uses_cassandra(item: pytest.Item) -> bool:
+    given = getattr(getattr(item, "callspec", None), "params", {})
+    return "cassandra_url" in getattr(item, "fixturenames", ()) or "cassandra" in given.values()
 
 
 def _slowest(item: pytest.Item) -> str:

@@ -14,6 +14,7 @@ import pytest
 from potok.errors import PotokError
 from potok.log.kafka.development.server import KafkaServer, free_ports
 from potok.settings import Settings
+from tests.cassandra_server import CassandraServer, cassandra_server
 from tests.faults.drive import wait_until
 from tests.faults.proxy import HOST, Proxy
 from tests.faults.row import NotHere
@@ -58,6 +59,7 @@ class Servers:
         self._spark: StandaloneCluster | None = None
         self._postgres: PostgresServer | None = None
         self._logical: PostgresServer | None = None
+        self._cassandra: CassandraServer | None = None
         self._mariadb: MariadbServer | None = None
 
     def kafka(self) -> Kafka:
@@ -94,6 +96,14 @@ class Servers:
             except pytest.skip.Exception as error:
                 raise NotHere(str(error)) from error
         return self._postgres
+
+    def cassandra(self) -> CassandraServer:
+        if self._cassandra is None:
+            try:
+                self._cassandra = self._stack.enter_context(cassandra_server())
+            except pytest.skip.Exception as error:
+                raise NotHere(str(error)) from error
+        return self._cassandra
 
     def logical_postgres(self) -> PostgresServer:
         """A PostgreSQL whose changes can be captured."""

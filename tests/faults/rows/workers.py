@@ -79,6 +79,30 @@ def state_unreachable(scene: Scene) -> Proof:
     return proven
 
 
+@row("state-restarted", "Cassandra, which has the state, is killed three times under load", servers=("cassandra",))
+def state_restarted(scene: Scene) -> Proof:
+    server = scene.servers.cassandra()
+    orders = Orders(scene, settings={"state": server.url})
+    gate = orders.gate()
+    driver = orders.start(gate=gate)
+    scene.at_gate(gate, driver)
+    server.stop(signal.SIGKILL)
+    try:
+        gate.let_go()
+        time.sleep(scene.random.choice((0, 3)))
+    finally:
+        server.start()
+    for _ in range(2):
+        time.sleep(scene.random.random())
+        server.stop(signal.SIGKILL)
+        server.start()
+    ended = scene.ended(driver)
+    if ended.code:
+        ended.must_say("cannot be", "hint:")
+        orders.run().must_be_well()
+    return orders.prove(f"Cassandra killed 3 times: {'started again' if ended.code else 'waited for'}")
+
+
 @row("state-gone", "Redis loses all state while a query runs", servers=("redis",))
 def state_gone(scene: Scene) -> Proof:
     orders = Orders(scene, settings={"state": scene.servers.redis()})

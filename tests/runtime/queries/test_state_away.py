@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cassandra_server import cassandra_server
 from potok.runtime.queries.group_query import QueryState
 from runtime.queries.by_hand import ByHand, counting, send
 from servers import Server, durable_redis, postgres_server
@@ -15,7 +16,7 @@ from servers import Server, durable_redis, postgres_server
 pytestmark = pytest.mark.timeout(240)
 
 
-@pytest.mark.parametrize("place", [durable_redis, postgres_server])
+@pytest.mark.parametrize("place", [durable_redis, postgres_server, cassandra_server])
 def test_queries_wait_for_the_server_of_their_state_and_continue(
     tmp_path: Path, place: Callable[[], AbstractContextManager[Server]]
 ) -> None:

@@ -27,7 +27,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
 {{- define "potok.broker" -}}
-{{- if eq .Values.log.kind "kafka" }}kafka://{{ .Values.log.kafka.brokers }}{{ else }}file:/data{{ end -}}
+{{- if eq .Values.log.kind "kafka" }}kafka://{{ .Values.log.kafka.brokers }}{{ else }}file:/data/log{{ end -}}
 {{- end -}}
 
 {{- define "potok.args" -}}

@@ -100,3 +100,21 @@ def test_a_program_is_paused_by_the_process_that_runs_it_and_by_no_other(tmp_pat
         assert client.post("/queries/shop/restart").status_code == 200
         assert client.delete("/queries/shop").status_code == 400
     assert running.told == ["pause", "resume", "pause", "resume"]
+
+
+def test_a_program_is_compared_with_its_file_by_the_process_that_runs_it(tmp_path: Path) -> None:
+    with (
+        QueryTables(open_broker(tmp_path), Settings(), ["shop"]) as database,
+        Server(database, port=0) as server,
+        httpx.Client(base_url=server.url, timeout=30) as client,
+    ):
+        elsewhere = client.post("/queries/shop/diff")
+        assert (elsewhere.status_code, "potok diff" in elsewhere.json()["hint"]) == (400, True)
+        server.compare("shop", lambda: [{"step": "counts", "what": "other keys", "fits": False}])
+        found = client.post("/queries/shop/diff").json()
+        assert found == {
+            "query": "shop",
+            "changes": [{"step": "counts", "what": "other keys", "fits": False}],
+            "fits": False,
+        }
+        assert "diff" in client.get("/queries/shop/figures").json()["actions"]

@@ -8,12 +8,13 @@ from typing import Any
 from fastapi import APIRouter, Query, Request, Response
 
 from potok.log.broker import Broker
+from potok.server.access.callers import ADMIN
 from potok.server.api.changes import EVENTS, sse
 from potok.server.api.tables import answer
 from potok.server.context import Site, require_query, site_of
-from potok.server.errors import NotAllowed
+from potok.server.errors import BadRequest, NotAllowed
 from potok.server.inspection.live import LiveFigures
-from potok.server.problems import NOT_THERE
+from potok.server.problems import NOT_THERE, problem_described
 from potok.settings import public_name
 from potok.snapshots.checkpoints import Checkpoint, read_checkpoint
 from potok.snapshots.progress import read_description
@@ -93,6 +94,27 @@ async def explain(request: Request, query_id: str) -> Response:
         return answer({**found, "statement": statement, "settings": settings})
 
     return await site.work.answer(work)
+
+
+@router.post(
+    "/queries/{query_id}/diff",
+    summary="Compare a query with its program on disk",
+    responses={400: problem_described("The program does not run in this process, or cannot be loaded."), **NOT_THERE},
+)
+async def diff(request: Request, query_id: str) -> Response:
+    """Load the program as it is on disk, in a process of its own, and return what it changes: step, change, and whether
+    the state of the query is compatible. Needs the scope `admin`, because it runs code of the program."""
+    await require_query(request, query_id, ADMIN)
+    site = site_of(request)
+
+    def work() -> Response:
+        name, database = _known(site, query_id), site.database
+        if not isinstance(database, QueryTables):
+            raise BadRequest("statements have no program on disk", hint="GET .../explain shows the statement")
+        changes = database.differences(name)
+        return answer({"query": name, "changes": changes, "fits": all(change["fits"] for change in changes)})
+
+    return await site.work.change(work)
 
 
 async def _reading(request: Request, query_id: str) -> Site:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
 
-PATHS = ("/source", "/dist", "/opt/potok", "/data", "/usr/local/lib/potok", "/home/potok")
+PATHS = ("/source", "/dist", "/opt/potok", "/data", "/usr/local/lib/potok", "/var/lib/potok")
 """Directories of the image, which are below the directory of the stage here."""
 
 SYSTEM = re.compile(r"\b(groupadd|useradd)\b")

@@ -163,7 +163,7 @@ spec:
         - name: scratch
           mountPath: /tmp
         - name: scratch
-          mountPath: /home/potok
+          mountPath: /var/lib/potok
           subPath: home
         - name: files
           mountPath: /etc/potok/files

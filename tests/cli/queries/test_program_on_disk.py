@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from potok.cli.queries.program import load_topology
-from potok.cli.queries.program_on_disk import CannotCompare, ProgramOnDisk
+from potok.cli.queries.program_on_disk import ProgramOnDisk
+from potok.statements.errors import CannotCompare
 from potok.testing import TestDriver
 
 PROGRAM = """

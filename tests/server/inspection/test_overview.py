@@ -8,6 +8,7 @@ import orjson
 from potok.log.open import open_broker
 from potok.server.server import Server
 from potok.settings import Settings
+from potok.statements.errors import CannotCompare
 from potok.statements.query_tables import QueryTables
 from server.conftest import sell
 from statements.playing import Play
@@ -118,3 +119,13 @@ def test_a_program_is_compared_with_its_file_by_the_process_that_runs_it(tmp_pat
             "fits": False,
         }
         assert "diff" in client.get("/queries/shop/figures").json()["actions"]
+
+        def broken() -> list[dict[str, object]]:
+            raise CannotCompare("shop.py", "it has no topology")
+
+        server.compare("shop", broken)
+        failed = client.post("/queries/shop/diff")
+        assert (failed.status_code, failed.json()["detail"]) == (
+            400,
+            '"shop.py" cannot be compared: it has no topology',
+        )

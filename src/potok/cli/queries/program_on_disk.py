@@ -9,16 +9,9 @@ import sys
 import threading
 from typing import Any
 
-from potok.errors import QueryError
+from potok.statements.errors import CannotCompare
 
 MOST_S = 60.0
-
-
-class CannotCompare(QueryError):
-    """The program cannot be loaded, or loading it takes too long."""
-
-    def __init__(self, program: str, why: str) -> None:
-        super().__init__(f'"{program}" cannot be compared: {why}', hint=f"run potok diff {program}")
 
 
 class ProgramOnDisk:

@@ -8,7 +8,8 @@ from typing import Any
 from fastapi import APIRouter, Query, Request, Response
 
 from potok.log.broker import Broker
-from potok.server.access.callers import ADMIN
+from potok.server.access.callers import ADMIN, READ
+from potok.server.access.guard import caller_of
 from potok.server.api.changes import EVENTS, sse
 from potok.server.api.tables import answer
 from potok.server.context import Site, require_query, site_of
@@ -84,13 +85,14 @@ async def state(request: Request, query_id: str) -> Response:
 async def explain(request: Request, query_id: str) -> Response:
     """Return the stored description of each step: kind, types, expressions, upstreams, and why it runs as Python."""
     site = await _reading(request, query_id)
+    printable = site.database.settings.printable().items() if caller_of(request.scope).may(READ) else ()
+    settings = dict(public_name(*item) for item in printable)
 
     def work() -> Response:
         name = _known(site, query_id)
         found = read_description(site.database.broker, name) or {"name": name, "steps": [], "tables": []}
         info = next((info for info in site.database.queries() if info.query_id == name), None)
         statement = info.text if info is not None and info.kind != "PROGRAM" else None
-        settings = dict(public_name(*item) for item in site.database.settings.printable().items())
         return answer({**found, "statement": statement, "settings": settings})
 
     return await site.work.answer(work)
@@ -128,7 +130,7 @@ def _known(site: Site, query_id: str) -> str:
 
 
 async def _may_see_records(request: Request, query_id: str) -> bool:
-    """Whether the caller may see the dead letters of a query, which are records of the topics that it reads."""
+    """Whether the caller may see dead letters and rows of a query, which hold records of the topics that it reads."""
     try:
         await require_query(request, query_id, with_inputs=True)
     except NotAllowed:
@@ -140,7 +142,7 @@ def _figures(site: Site, query_id: str, *, letters: bool, history: bool = False,
     name = _known(site, query_id)
     found = site.figures.snapshot(name, history=history, fresh=fresh)
     if not letters:
-        found = {field: value for field, value in found.items() if field != "recent_dead_letters"}
+        found = {field: value for field, value in found.items() if field not in ("recent_dead_letters", "panels")}
     row = site.figures.row(name)
     shown = {field: row[field] for field in ("state", "error", "kind", "health", "shadow_of", "statement")}
     return {**found, **shown, "actions": list(_actions(site.database, name))}

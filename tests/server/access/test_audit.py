@@ -83,7 +83,9 @@ def test_denied_attempts_are_entries(audited: Audited) -> None:
     client.post("/sql", json={"sql": "DROP TABLE totals;"}, headers=READER)
     client.post("/topics/orders/records", json={"value": "x"})
     client.delete("/queries/x", headers={"Authorization": "Bearer hunter2-hunter2"})
-    found = [(entry["who"], entry["action"], entry["outcome"], entry["status"]) for entry in audited.entries()]
+    entries = audited.entries()
+    assert entries[0]["target"] == "DROP TABLE TOTALS"
+    found = [(entry["who"], entry["action"], entry["outcome"], entry["status"]) for entry in entries]
     assert found == [
         ("POTOK_TOKENS 1", "POST /sql", "denied", 403),
         (None, "POST /topics/orders/records", "denied", 401),

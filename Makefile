@@ -5,7 +5,7 @@ READY := .venv/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test spark faults check format bench docs clean
+.PHONY: help setup demo test spark faults check format chart bench docs clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' Makefile | awk -F'|' '{ printf "  %-12s %s\n", $$1, $$2 }'
@@ -34,6 +34,9 @@ check: $(READY) ## check format, lint and types only
 format: $(READY) ## fix format and lint in place
 	@$(PYTHON) -m ruff format .
 	@$(PYTHON) -m ruff check --fix .
+
+chart: $(READY) ## render the Helm chart and validate its manifests; builds helm with Go if it is missing
+	@./scripts/chart.sh
 
 bench: $(READY) ## compare throughput with hand-written Structured Streaming
 	@$(PYTHON) -m benchmarks $(ARGS)

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from browser.served_log import ROWS, TOPICS, TOTALS, ServedLog, empty_log, full_log
+from browser.served_log import HOSTILE, ROWS, TOPICS, TOTALS, ServedLog, empty_log, full_log
 from potok.server.access.tokens import Tokens
 from potok.server.server import Server
+from potok.settings import Settings
+from potok.statements.query_tables import QueryTables
 
 pytestmark = pytest.mark.browser
 
@@ -211,6 +213,36 @@ def test_a_query_is_paused_after_a_confirmation(page: Page, full: ServedLog) -> 
     page.locator("dialog").get_by_role("button", name="Pause").click()
     expect(page.locator(".toast")).to_be_visible()
     assert full.play.database.catalog_state().queries[TOTALS].paused
+
+
+def test_a_query_is_compared_with_its_file_after_a_confirmation(page: Page, full: ServedLog) -> None:
+    changes = [
+        {"step": "prices", "what": HOSTILE, "fits": False},
+        {"step": "labels", "what": "is new", "fits": True},
+    ]
+    with QueryTables(full.broker, Settings(), ["prices"]) as database, Server(database, port=0) as server:
+        server.compare("prices", lambda: changes)
+        page.goto(f"{server.url}/console/#/queries/prices?tab=settings")
+        page.get_by_role("button", name="Compare with the file").click()
+        page.locator("dialog").get_by_role("button", name="Compare").click()
+        expect(page.locator(".changes li")).to_have_text([f"does not fit prices: {HOSTILE}", "fits labels: is new"])
+        assert page.evaluate("window.hacked") is None
+
+
+def test_the_cluster_shows_the_executors_and_how_often_groups_were_rebalanced(page: Page, full: ServedLog) -> None:
+    executor = {"address": HOSTILE, "running": 3, "used_bytes": 10**6, "memory_bytes": 10**9}
+    spark = {"application": "a", "master": "local", "slots": 4, "ui": None, "stages": [], "executors": [executor]}
+
+    def with_spark(route: Route) -> None:
+        route.fulfill(json={**route.fetch().json(), "spark": spark})
+
+    page.route("**/cluster", with_spark)
+    visit(page, full, "cluster")
+    row = page.get_by_role("grid", name="Executors").locator(".grid-row")
+    expect(row).to_contain_text(HOSTILE)
+    expect(row).to_contain_text("1.0 MB of 1.0 GB")
+    expect(page.get_by_role("columnheader", name="Rebalances")).to_be_visible()
+    expect(page.get_by_role("row", name="billing")).to_be_visible()
 
 
 def test_a_saga_shows_its_timeline_and_takes_actions(page: Page, full: ServedLog) -> None:

@@ -86,4 +86,4 @@ def test_completion_offers_the_commands() -> None:
     environment = {"_POTOK_COMPLETE": "complete_bash", "COMP_WORDS": "potok to", "COMP_CWORD": "1", "PATH": ""}
     program = "import sys; sys.argv = ['potok']; from potok.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False)
-    assert done.stdout.split() == ["topics", "top"]
+    assert done.stdout.split() == ["tokens", "topics", "top"]

@@ -55,14 +55,12 @@ def add(
 @app.command(name="list")
 def list_(file: File = DEFAULT, as_json: Json = False) -> None:
     """List the tokens of the file: names, scopes and limits."""
-    rows = [_row(caller) for caller in _file(file).read().values()]
+    found = list(_file(file).read().values())
     if as_json:
-        print_json(rows)
+        print_json(list(map(_row, found)))
         return
-    print_table(
-        ("name", "scopes", "requests/s"),
-        [(row["name"], " ".join(row["scopes"]), row["per_second"] or "") for row in rows],
-    )
+    rows = [(caller.name, " ".join(sorted(caller.scopes)), caller.per_second or "") for caller in found]
+    print_table(("name", "scopes", "requests/s"), rows)
 
 
 @app.command()

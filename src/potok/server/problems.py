@@ -30,7 +30,7 @@ from potok.snapshots.table_view import NotWindowed
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable
 from potok.sql.budget import TimeIsOver, TooLarge
 from potok.sql.errors import SqlError
-from potok.statements.errors import CatalogChanged, NotRunningHere, UnknownQuery
+from potok.statements.errors import CannotCompare, CatalogChanged, NotRunningHere, UnknownQuery
 from potok.statements.push.tail import TooManyWait
 
 PROBLEM = "application/problem+json"
@@ -99,6 +99,7 @@ _STATUSES: tuple[tuple[type[PotokError], int], ...] = (
     (SeveralSagas, 409),
     (KeylessRecord, 400),
     (RecordTooLarge, 413),
+    (CannotCompare, 400),
     (CatalogChanged, 409),
     (MetadataConflict, 409),
     (NotRunningHere, 503),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from starlette.types import Scope
 
@@ -25,6 +25,11 @@ def run_for(scope: Scope, site: Site, session: SqlSession, parsed: ast.Parsed, p
     if changes([parsed]) or isinstance(statement, ast.InsertValues):
         return site.audit.statement(scope, *_action(statement), work)
     return visible(work(), statement, caller_of(scope), site.database)
+
+
+def described(script: Sequence[ast.Parsed]) -> str:
+    """Return what the first statements of a script do, for the entry of a script that is denied."""
+    return ", ".join(" ".join(_action(parsed.statement)).strip() for parsed in script[:10])
 
 
 def _action(statement: ast.Statement) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from potok.server.figures.figures import Figures
 from potok.server.pages import Files, Page
 from potok.server.tls import Tls
 from potok.statements.database import Database
-from potok.statements.query_tables import Controlled, QueryTables
+from potok.statements.query_tables import Controlled, Differences, QueryTables
 
 DEFAULT_PORT = 8088
 SWITCH_S = 0.001
@@ -91,6 +91,12 @@ class Server(AppServer):
         database = self.app.state.site.database
         if isinstance(database, QueryTables):
             database.control(query, running)
+
+    def compare(self, query: str, differences: Differences) -> None:
+        """Let clients compare a query with its program on disk."""
+        database = self.app.state.site.database
+        if isinstance(database, QueryTables):
+            database.compare(query, differences)
 
     def start(self) -> None:
         """Start serving in a thread. The port accepts connections from the construction of this object."""

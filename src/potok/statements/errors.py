@@ -90,3 +90,10 @@ def _near(query_id: str, known: Iterable[str]) -> str:
 def _name_in(query_id: str) -> str:
     found = _OF_SOURCE.fullmatch(query_id)
     return found[1] if found else query_id
+
+
+class CannotCompare(QueryError):
+    """The program on disk cannot be loaded, or loading it takes too long."""
+
+    def __init__(self, program: str, why: str) -> None:
+        super().__init__(f'"{program}" cannot be compared: {why}', hint=f"run potok diff {program}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -43,6 +43,10 @@ class Controlled(Protocol):
     def resume(self) -> None: ...
 
 
+Differences = Callable[[], list[dict[str, Any]]]
+"""Returns what the program on disk changes: `step`, `what` and `fits` of each change."""
+
+
 class QueryTables(Database):
     """The tables of queries of `StreamsBuilder` programs, which run in this process or in another one. Statements can
     only read them."""
@@ -53,6 +57,7 @@ class QueryTables(Database):
         self._queries = tuple(queries)
         self._seen: tuple[bytes | None, ...] | None = None
         self._controlled: dict[str, Controlled] = {}
+        self._differences: dict[str, Differences] = {}
         super().__init__(broker, settings, runs=False, logs_dead_letters=False)
 
     @property
@@ -73,8 +78,20 @@ class QueryTables(Database):
         """Let clients pause and resume a query that this process runs."""
         self._controlled[query] = running
 
+    def compare(self, query: str, differences: Differences) -> None:
+        """Let clients compare a query with its program on disk."""
+        self._differences[query] = differences
+
+    def differences(self, query_id: str) -> list[dict[str, Any]]:
+        """Return what the program on disk changes in a query of this process."""
+        if query_id not in self._differences:
+            hint = "compare it where its program is: potok diff PROGRAM"
+            raise Refused(f'the program of query "{query_id}" does not run in this process', hint=hint)
+        return self._differences[query_id]()
+
     def actions(self, query_id: str) -> tuple[str, ...]:
-        return ("pause", "resume") if query_id in self._controlled else ()
+        steered = ("pause", "resume") if query_id in self._controlled else ()
+        return (*steered, *(("diff",) if query_id in self._differences else ()))
 
     def steer(self, query_id: str, action: str) -> str:
         """Pause or resume a query of this process between two batches; return what was done."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from potok.server.access import audit as audit_module
 from potok.server.access.audit import Audit, CannotAudit
 from potok.server.access.tokens import Tokens
 from potok.server.app import create_app
@@ -82,12 +83,26 @@ def test_denied_attempts_are_entries(audited: Audited) -> None:
     client.post("/sql", json={"sql": "DROP TABLE totals;"}, headers=READER)
     client.post("/topics/orders/records", json={"value": "x"})
     client.delete("/queries/x", headers={"Authorization": "Bearer hunter2-hunter2"})
-    found = [(entry["who"], entry["action"], entry["outcome"], entry["status"]) for entry in audited.entries()]
+    entries = audited.entries()
+    assert entries[0]["target"] == "DROP TABLE TOTALS"
+    found = [(entry["who"], entry["action"], entry["outcome"], entry["status"]) for entry in entries]
     assert found == [
         ("POTOK_TOKENS 1", "POST /sql", "denied", 403),
         (None, "POST /topics/orders/records", "denied", 401),
         (None, "DELETE /queries/x", "denied", 401),
     ]
+
+
+def test_a_flood_of_denied_requests_is_counted(shop: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(audit_module, "MOST_DENIED", 2)
+    monkeypatch.setattr(audit_module, "monotonic", lambda: now[0])
+    audited = Audited(shop, tmp_path / "audit.jsonl")
+    for _ in range(50):
+        audited.client.post("/sql")
+    now[0] += 60
+    audited.client.post("/sql")
+    assert [entry.get("unlogged", 0) for entry in audited.entries()] == [0, 0, 48]
 
 
 def test_reading_is_no_entry(audited: Audited) -> None:

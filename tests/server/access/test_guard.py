@@ -178,7 +178,8 @@ def test_a_token_over_its_rate_waits(shop: Play) -> None:
         ("potok.example@evil.example", "/tables", 403),
         ("", "/tables", 403),
         ("10.0.0.7:8088", "/livez", 200),
-        ("10.0.0.7:8088", "/metrics", 403),
+        ("10.0.0.7:8088", "/metrics", 200),
+        ("10.0.0.7:8088", "/overview", 403),
     ],
 )
 def test_with_allowed_hosts_only_these_are_answered(shop: Play, host: str, path: str, status: int) -> None:

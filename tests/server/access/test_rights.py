@@ -90,6 +90,7 @@ RULES = {
     ("GET", "/queries/{query_id}/dead-letters"): Rule("read", NAMED),
     ("POST", "/queries/{query_id}/dead-letters/replay"): Rule("write", NAMED),
     ("POST", "/queries/{query_id}/dead-letters/purge"): Rule("write", NAMED),
+    ("POST", "/queries/{query_id}/diff"): Rule("admin", NAMED),
     ("POST", "/queries/{query_id}/{action}"): Rule("admin", NAMED, "/queries/mine_x/pause"),
     ("DELETE", "/queries/{query_id}"): Rule("admin", NAMED),
     ("GET", "/sagas/{name}"): Rule("read", NAMED),

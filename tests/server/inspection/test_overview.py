@@ -8,6 +8,7 @@ import orjson
 from potok.log.open import open_broker
 from potok.server.server import Server
 from potok.settings import Settings
+from potok.statements.errors import CannotCompare
 from potok.statements.query_tables import QueryTables
 from server.conftest import sell
 from statements.playing import Play
@@ -100,3 +101,31 @@ def test_a_program_is_paused_by_the_process_that_runs_it_and_by_no_other(tmp_pat
         assert client.post("/queries/shop/restart").status_code == 200
         assert client.delete("/queries/shop").status_code == 400
     assert running.told == ["pause", "resume", "pause", "resume"]
+
+
+def test_a_program_is_compared_with_its_file_by_the_process_that_runs_it(tmp_path: Path) -> None:
+    with (
+        QueryTables(open_broker(tmp_path), Settings(), ["shop"]) as database,
+        Server(database, port=0) as server,
+        httpx.Client(base_url=server.url, timeout=30) as client,
+    ):
+        elsewhere = client.post("/queries/shop/diff")
+        assert (elsewhere.status_code, "potok diff" in elsewhere.json()["hint"]) == (400, True)
+        server.compare("shop", lambda: [{"step": "counts", "what": "other keys", "fits": False}])
+        found = client.post("/queries/shop/diff").json()
+        assert found == {
+            "query": "shop",
+            "changes": [{"step": "counts", "what": "other keys", "fits": False}],
+            "fits": False,
+        }
+        assert "diff" in client.get("/queries/shop/figures").json()["actions"]
+
+        def broken() -> list[dict[str, object]]:
+            raise CannotCompare("shop.py", "it has no topology")
+
+        server.compare("shop", broken)
+        failed = client.post("/queries/shop/diff")
+        assert (failed.status_code, failed.json()["detail"]) == (
+            400,
+            '"shop.py" cannot be compared: it has no topology',
+        )

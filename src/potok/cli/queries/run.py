@@ -27,6 +27,7 @@ from potok.cli.options import (
 )
 from potok.cli.output import note
 from potok.cli.queries.program import Program, load_program
+from potok.cli.queries.program_on_disk import ProgramOnDisk
 from potok.cli.queries.running import display_of, run_with_display
 from potok.cli.queries.serving import served_tables
 from potok.server.address import Address
@@ -148,14 +149,19 @@ def run(
                 log,
                 topology.name,
                 display,
-                lambda: services.start(_controlled(server, watched.started(begin())), until_end=until_end),
+                lambda: services.start(
+                    _controlled(server, watched.started(begin()), ProgramOnDisk(program, settings.broker)),
+                    until_end=until_end,
+                ),
             )
 
 
-def _controlled(server: Server | None, query: Query) -> Query:
-    """Let the clients of a server pause and resume a query."""
+def _controlled(server: Server | None, query: Query, program: ProgramOnDisk | None = None) -> Query:
+    """Let the clients of a server pause and resume a query, and compare it with its program."""
     if server is not None:
         server.control(query.name, query)
+        if program is not None:
+            server.compare(query.name, program.differences)
     return query
 
 

@@ -8,6 +8,7 @@ import logging.handlers
 from collections.abc import Callable, MutableMapping
 from datetime import UTC, datetime
 from pathlib import Path
+from time import monotonic
 from typing import Any, TypeVar
 
 from starlette.types import Message, Scope, Send
@@ -29,6 +30,11 @@ T = TypeVar("T")
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS", "SEARCH"})
 _DENIED = (401, 403, 429)
+
+MOST_DENIED = 20
+"""Denied requests that are logged per second: they need no token, and must not fill the disk. The next entry counts
+the others."""
+
 _LONGEST = 500
 
 
@@ -50,6 +56,7 @@ class Audit:
 
     def __init__(self, path: Path | None = None) -> None:
         self._file: logging.Handler | None = None
+        self._left, self._filled_at, self._unlogged = float(MOST_DENIED), monotonic(), 0
         if path is not None:
             try:
                 self._file = _PrivateFile(path, encoding="utf-8")
@@ -94,6 +101,11 @@ class Audit:
     def _log(self, scope: MutableMapping[str, Any], action: str, target: str, outcome: str, **more: Any) -> None:
         if self._file is None and not log.isEnabledFor(logging.INFO):
             return
+        if outcome == "denied":
+            if not self._take():
+                return
+            if self._unlogged:
+                more["unlogged"], self._unlogged = self._unlogged, 0
         caller, client = scope.get(CALLER), scope.get("client")
         entry = {
             "at": datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -109,6 +121,17 @@ class Audit:
             self._file.handle(record)
         if log.isEnabledFor(logging.INFO):
             log.handle(record)
+
+    def _take(self) -> bool:
+        """Whether one more denied request is logged; called on the event loop."""
+        now = monotonic()
+        self._left = min(MOST_DENIED, self._left + (now - self._filled_at) * MOST_DENIED)
+        self._filled_at = now
+        if self._left < 1:
+            self._unlogged += 1
+            return False
+        self._left -= 1
+        return True
 
 
 class _PrivateFile(logging.handlers.WatchedFileHandler):

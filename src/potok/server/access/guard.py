@@ -33,6 +33,9 @@ ANSWER = "potok.answer"
 OPEN_PATHS = frozenset({"/healthcheck", "/info", "/livez", "/readyz"})
 """Paths for monitoring, which need no token."""
 
+PROBED_PATHS = OPEN_PATHS | {"/metrics"}
+"""Paths that probes and Prometheus request by the address of a container, not by an allowed host."""
+
 CONSOLE = "/console/"
 """The path of the console, whose files contain no data and need no token."""
 
@@ -135,7 +138,7 @@ class Guard:
             return True
         if names_this_machine(host):
             return True
-        return _host_of(host) in self._hosts or (bool(self._tokens) and path in OPEN_PATHS)
+        return _host_of(host) in self._hosts or (bool(self._tokens) and path in PROBED_PATHS)
 
     async def _refuse(self, error: PotokError, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":

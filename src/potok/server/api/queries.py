@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.types import Scope
 
 from potok.errors import PotokError
+from potok.server.access.audit import TARGET
 from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.rights import allow, may_see_query
@@ -25,7 +26,7 @@ from potok.server.ksql.json_rows import RowWriter
 from potok.server.positions.headers import WAITS, WAITS_FOR, position_of_all, wait_as_asked, with_position
 from potok.server.positions.statements import read_by
 from potok.server.problems import NOT_THERE, problem_described, problem_response
-from potok.server.run_statement import run_for
+from potok.server.run_statement import described, run_for
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
 from potok.statements.query_tables import QueryTables
@@ -65,6 +66,7 @@ async def sql(request: Request) -> Response:
     text, variables = text_of(body, "sql", "ksql"), object_of(body, "variables")
     properties = properties_of(body.get("properties"))
     script = await site.work.script(text, variables)
+    request.scope[TARGET] = described(script)
     allow(script, caller_of(request.scope), site.database, properties)
     _check_ends(script)
     await wait_as_asked(request, lambda: read_by(site.database, script, properties))

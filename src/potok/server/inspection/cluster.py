@@ -123,10 +123,17 @@ def _groups(site: Site) -> list[dict[str, Any]]:
         described = broker.describe_group(name)
         lag = sum(row["lag"] or 0 for row in standing(broker, described))
         rows.append(
-            {"group": name, "kind": "consumers", "topics": described.topics, "members": members(described), "lag": lag}
+            {
+                "group": name,
+                "kind": "consumers",
+                "topics": described.topics,
+                "members": members(described),
+                "lag": lag,
+                "rebalances": described.rebalances,
+            }
         )
     for name, topics in queues(broker).items():
         parts = [row for topic in topics for row in queue_standing(broker, name, topic, now_ms())]
         lag = sum(row["ready"] + row["out"] + row["waiting"] for row in parts)
-        rows.append({"group": name, "kind": "queue", "topics": topics, "members": [], "lag": lag})
+        rows.append({"group": name, "kind": "queue", "topics": topics, "members": [], "lag": lag, "rebalances": None})
     return rows

@@ -8,12 +8,14 @@ from typing import Any
 from fastapi import APIRouter, Query, Request, Response
 
 from potok.log.broker import Broker
+from potok.server.access.callers import ADMIN, READ
+from potok.server.access.guard import caller_of
 from potok.server.api.changes import EVENTS, sse
 from potok.server.api.tables import answer
 from potok.server.context import Site, require_query, site_of
-from potok.server.errors import NotAllowed
+from potok.server.errors import BadRequest, NotAllowed
 from potok.server.inspection.live import LiveFigures
-from potok.server.problems import NOT_THERE
+from potok.server.problems import NOT_THERE, problem_described
 from potok.settings import public_name
 from potok.snapshots.checkpoints import Checkpoint, read_checkpoint
 from potok.snapshots.progress import read_description
@@ -83,16 +85,38 @@ async def state(request: Request, query_id: str) -> Response:
 async def explain(request: Request, query_id: str) -> Response:
     """Return the stored description of each step: kind, types, expressions, upstreams, and why it runs as Python."""
     site = await _reading(request, query_id)
+    printable = site.database.settings.printable().items() if caller_of(request.scope).may(READ) else ()
+    settings = dict(public_name(*item) for item in printable)
 
     def work() -> Response:
         name = _known(site, query_id)
         found = read_description(site.database.broker, name) or {"name": name, "steps": [], "tables": []}
         info = next((info for info in site.database.queries() if info.query_id == name), None)
         statement = info.text if info is not None and info.kind != "PROGRAM" else None
-        settings = dict(public_name(*item) for item in site.database.settings.printable().items())
         return answer({**found, "statement": statement, "settings": settings})
 
     return await site.work.answer(work)
+
+
+@router.post(
+    "/queries/{query_id}/diff",
+    summary="Compare a query with its program on disk",
+    responses={400: problem_described("The program does not run in this process, or cannot be loaded."), **NOT_THERE},
+)
+async def diff(request: Request, query_id: str) -> Response:
+    """Load the program as it is on disk, in a process of its own, and return what it changes: step, change, and whether
+    the state of the query is compatible. Needs the scope `admin`, because it runs code of the program."""
+    await require_query(request, query_id, ADMIN)
+    site = site_of(request)
+
+    def work() -> Response:
+        name, database = _known(site, query_id), site.database
+        if not isinstance(database, QueryTables):
+            raise BadRequest("statements have no program on disk", hint="GET .../explain shows the statement")
+        changes = database.differences(name)
+        return answer({"query": name, "changes": changes, "fits": all(change["fits"] for change in changes)})
+
+    return await site.work.change(work)
 
 
 async def _reading(request: Request, query_id: str) -> Site:
@@ -106,7 +130,7 @@ def _known(site: Site, query_id: str) -> str:
 
 
 async def _may_see_records(request: Request, query_id: str) -> bool:
-    """Whether the caller may see the dead letters of a query, which are records of the topics that it reads."""
+    """Whether the caller may see dead letters and rows of a query, which hold records of the topics that it reads."""
     try:
         await require_query(request, query_id, with_inputs=True)
     except NotAllowed:
@@ -118,7 +142,7 @@ def _figures(site: Site, query_id: str, *, letters: bool, history: bool = False,
     name = _known(site, query_id)
     found = site.figures.snapshot(name, history=history, fresh=fresh)
     if not letters:
-        found = {field: value for field, value in found.items() if field != "recent_dead_letters"}
+        found = {field: value for field, value in found.items() if field not in ("recent_dead_letters", "panels")}
     row = site.figures.row(name)
     shown = {field: row[field] for field in ("state", "error", "kind", "health", "shadow_of", "statement")}
     return {**found, **shown, "actions": list(_actions(site.database, name))}

@@ -13,6 +13,7 @@ from starlette.types import Scope
 
 from potok.clock import now_ms
 from potok.errors import PotokError
+from potok.server.access.audit import TARGET
 from potok.server.access.guard import answer_of, caller_of
 from potok.server.access.held_bytes import Holding
 from potok.server.access.rights import allow, query_name, visible_entity
@@ -25,7 +26,7 @@ from potok.server.ksql.entities import entity_of
 from potok.server.ksql.json_rows import dump
 from potok.server.positions.headers import position_of_all, with_position
 from potok.server.problems import QUERY_ENDPOINT, ksql_response
-from potok.server.run_statement import run_for
+from potok.server.run_statement import described, run_for
 from potok.sql.errors import Refused
 from potok.sql.syntax import ast
 from potok.statements.results import Push
@@ -51,6 +52,7 @@ async def ksql(request: Request) -> Response:
         variables = object_of(body, "sessionVariables")
         properties = properties_of(body.get("streamsProperties", body.get("properties")))
         script = await site.work.script(text, variables)
+        request.scope[TARGET] = described(script)
         allow(script, caller_of(request.scope), site.database, properties)
         _check_endpoint(script)
         written, holding = list[str](), answer_of(request.scope)

@@ -13,6 +13,7 @@ export async function open(root, { signal }) {
   const driver = el("dl", { class: "fact-list" });
   const spark = el("div");
   const stages = new Grid({ label: "Running stages", columns: STAGES, height: "260px" });
+  const executors = new Grid({ label: "Executors", columns: EXECUTORS, height: "220px" });
   const holders = new Grid({ label: "Queries and their processes", columns: HOLDERS, height: "380px", onOpen: (row) => (location.hash = `#${path("queries", row.query)}`), tone: (row) => (row.died ? "warn" : "") });
   const groups = new Grid({ label: "Groups", columns: GROUPS, height: "420px", onOpen: (row) => showGroup(row.group), tone: (row) => (row.lag > 10_000 ? "warn" : "") });
   const noGroups = empty("No consumer groups or queues", "A program joins one with Consumer(…, group=…), and so does: potok consume TOPIC --group NAME");
@@ -49,7 +50,8 @@ export async function open(root, { signal }) {
     }
     const list = el("dl", { class: "fact-list" });
     facts(list, { Application: found.application, Master: found.master, "Task slots": count(found.slots), "Spark UI": found.ui || "off", Stages: found.stages.length ? "" : "none is running" });
-    spark.replaceChildren(list, found.stages.length ? stages.element : "");
+    spark.replaceChildren(list, executors.element, found.stages.length ? stages.element : "");
+    executors.show(found.executors);
     stages.show(found.stages);
   }
 
@@ -91,6 +93,12 @@ const STAGES = [
   { title: "Failed", width: "70px", min: 60, number: true, wide: true, cell: (row) => count(row.failed) },
 ];
 
+const EXECUTORS = [
+  { title: "Executor", width: "minmax(140px, 2fr)", min: 140, cell: (row) => row.address },
+  { title: "Running tasks", width: "110px", min: 90, number: true, cell: (row) => count(row.running) },
+  { title: "Memory", width: "minmax(120px, 1fr)", min: 110, number: true, cell: (row) => `${size(row.used_bytes)} of ${size(row.memory_bytes)}` },
+];
+
 const HOLDERS = [
   { title: "Query", width: "minmax(120px, 2fr)", min: 120, sort: (row) => row.query, cell: (row) => row.query },
   { title: "Started last by", width: "minmax(130px, 2fr)", min: 130, cell: (row) => row.process || "–" },
@@ -103,6 +111,7 @@ const GROUPS = [
   { title: "Kind", width: "100px", min: 90, wide: true, cell: (row) => row.kind },
   { title: "Topics", width: "minmax(110px, 2fr)", min: 110, cell: (row) => row.topics.join(", ") },
   { title: "Members", width: "80px", min: 76, number: true, wide: true, cell: (row) => (row.kind === "queue" ? "–" : count(row.members.length)) },
+  { title: "Rebalances", width: "100px", min: 90, number: true, wide: true, sort: (row) => row.rebalances ?? -1, cell: (row) => (row.rebalances === null ? "–" : count(row.rebalances)) },
   { title: "Lag", width: "90px", min: 70, number: true, sort: (row) => row.lag, cell: (row) => count(row.lag) },
 ];
 

@@ -50,10 +50,12 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The snapshot from which a chain is restored, and how many bytes of deltas follow it; number 0 is no snapshot."""
+    """The snapshot from which a chain is restored, and how many cells and bytes follow it in deltas; number 0 is no
+    snapshot."""
 
     number: int = 0
     name: str = ""
+    cells_since: int = 0
     bytes_since: int = 0
 
 
@@ -107,10 +109,14 @@ class Delta:
         return (header.number, header.chain, header.parent) == (position.number + 1, position.chain, position.digest)
 
     @property
+    def cells(self) -> int:
+        return sum(len(rows) for _, rows in self.writes) + sum(len(keys) for _, keys in self.removals)
+
+    @property
     def base(self) -> Base:
         """Return the base of what comes after it."""
         base = self.header.base
-        return Base(base.number, base.name, base.bytes_since + self.length)
+        return Base(base.number, base.name, base.cells_since + self.cells, base.bytes_since + self.length)
 
 
 def encode_cells(writes: Sequence[tuple[str, list[Row]]], removals: Sequence[tuple[str, list[bytes]]]) -> bytes:

@@ -32,11 +32,14 @@ from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 64 << 20
-"""A snapshot follows this many bytes of deltas, or half the size of a larger shard."""
+MOST_CELLS, MOST_BYTES = 500_000, 64 << 20
+"""A snapshot follows this many cells or bytes in deltas; a quarter of the cells or half the bytes of a larger shard."""
 
 MOST_DELTAS = 200
 """A snapshot follows this many deltas, and one more for each MiB of the shard."""
+
+AT_ONCE = 1_000_000
+"""How many cells of deltas are applied together to a copy that is restored."""
 
 FOLLOWED = 500
 """Up to this many missing deltas, a copy is brought up to date with them alone."""
@@ -238,9 +241,18 @@ class ObjectStore(Store):
         try:
             at = restore_snapshot(self._chain, base, path) if base.number else None
             copy = ShardCopy(path)
+            some: list[Delta] = []
             for delta in self._chain.between(at, end):
-                copy.apply(at, delta)
-                at = delta.position
+                if some and (delta.header.dropped or sum(found.cells for found in some) > AT_ONCE):
+                    copy.replay(at, some)
+                    at, some = some[-1].position, []
+                if delta.header.dropped:
+                    copy.apply(at, delta)
+                    at = delta.position
+                else:
+                    some.append(delta)
+            if some:
+                copy.replay(at, some)
         except NotTheChain:
             self._directory.discard(path)
             name = self._chain.delta_name(1 if at is None else at.number + 1)
@@ -265,8 +277,9 @@ class ObjectStore(Store):
         at, base, size = copy.reached(), copy.base(), copy.size_bytes()
         if at is None:
             return
-        due = base.bytes_since >= max(MOST_BYTES, size // 2) or at.number - base.number >= MOST_DELTAS + (size >> 20)
-        if not due:
+        cells = sum(copy.entries(table) for table in copy.tables())
+        many = base.cells_since >= max(MOST_CELLS, cells // 4) or base.bytes_since >= max(MOST_BYTES, size // 2)
+        if not many and at.number - base.number < MOST_DELTAS + (size >> 20):
             return
         position, taken = write_snapshot(self._chain, self._directory, copy)
         failpoint("objects.snapshot.written")

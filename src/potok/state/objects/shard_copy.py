@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 from potok.permissions import private_directory, private_opener
 from potok.state.fence import Attempt
+from potok.state.lmdb.buffered import BufferedTable
 from potok.state.lmdb.environment import close_environment, is_there
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, LmdbStore
 from potok.state.objects.delta import Base, Delta, Position
@@ -61,6 +63,34 @@ class ShardCopy(LmdbStore):
     def apply(self, at: Position | None, delta: Delta) -> None:
         """Apply the delta that follows a position. Do nothing if another process has done so."""
         change, drop = self._change(delta.writes, delta.removals), self._drop(delta.header.dropped)
+
+        def both(txn: Any) -> None:
+            drop(txn)
+            change(txn)
+
+        self._move(at, delta, both)
+
+    def replay(self, at: Position | None, deltas: Sequence[Delta]) -> None:
+        """Apply many deltas at once, none of which drops tables: of each key only the last change."""
+        last: dict[str, dict[bytes, bytes | None]] = {}
+        for delta in deltas:
+            for table, keys in delta.removals:
+                last.setdefault(table, {}).update(dict.fromkeys(keys))
+            for table, rows in delta.writes:
+                last.setdefault(table, {}).update(rows)
+        trees = {table: BufferedTable(table, self._environment.table) for table in last}
+
+        def change(txn: Any) -> None:
+            for table, cells in last.items():
+                written = sorted((key, cell) for key, cell in cells.items() if cell is not None)
+                trees[table].put_sorted(txn, written)
+                for key in [key for key, cell in cells.items() if cell is None]:
+                    trees[table].delete(txn, key)
+
+        self._move(at, deltas[-1], change)
+
+    def _move(self, at: Position | None, delta: Delta, change: Callable[[Any], None]) -> None:
+        """Change the cells and advance from a position to that of a delta, in one transaction."""
         meta = self._environment.table(META)
 
         def work(txn: Any) -> None:
@@ -70,7 +100,6 @@ class ShardCopy(LmdbStore):
             seen = txn.get(ATTEMPT, None, meta)
             attempt = max(delta.header.attempt, Attempt(*ATTEMPT_FORMAT.unpack(seen)) if seen else Attempt(0, 0))
             txn.put(ATTEMPT, ATTEMPT_FORMAT.pack(*attempt), db=meta)
-            drop(txn)
             change(txn)
             past = json.dumps([delta.digest, asdict(delta.header.base)]).encode()
             txn.put(_past(delta.header.number), past, db=meta)

@@ -241,8 +241,7 @@ class CheckedFile:
         self._seen, self._seen_txnid = (status.st_ctime_ns, status.st_size), txnid
 
     def _stamp(self) -> Stamp:
-        status = self._pages().stat()
-        return Stamp(status.st_ctime_ns, status.st_size, _boot())
+        return stamp_of(self._pages())
 
     def _pages(self) -> PageFile:
         if self._file is None:
@@ -293,6 +292,11 @@ def _shared_lock(directory: Path, *, wait: bool = True) -> Iterator[bool]:
         if held:
             fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
+
+
+def stamp_of(file: PageFile) -> Stamp:
+    status = file.stat()
+    return Stamp(status.st_ctime_ns, status.st_size, _boot())
 
 
 @cache

@@ -119,8 +119,11 @@ class ShardCopy(LmdbStore):
 
         self._environment.write(work)
 
-    def copy_to(self, directory: Path) -> None:
-        self._environment.copy_to(directory)
+    def copy_to(self, directory: Path) -> Position:
+        """Write a compact copy of the file; return the position that it has reached."""
+        meta = self._environment.table(META)
+        found: bytes = self._environment.copy_to(directory, lambda txn: txn.get(_POSITION, None, meta))
+        return Position.of(found.decode())
 
 
 def _past(number: int) -> bytes:

@@ -18,7 +18,8 @@ from potok.state.cell import REPAIR
 from potok.state.objects.chain import AT_ONCE, Chain
 from potok.state.objects.delta import Base, Position, digest_of
 from potok.state.objects.shard_copy import CopyDirectory, ShardCopy
-from potok.storage.page_format import DATA_FILE
+from potok.storage.compact_copy import seal_compact_copy
+from potok.storage.page_format import DATA_FILE, PageDamage
 
 FORMAT = 1
 PART = 16 << 20
@@ -38,11 +39,7 @@ def write_snapshot(chain: Chain, directory: CopyDirectory, copy: ShardCopy) -> t
     """Write a snapshot of a copy; return its position, and the base of the deltas that follow."""
     path = directory.new_path()
     try:
-        copy.copy_to(path)
-        taken = ShardCopy(path)
-        position = taken.reached()
-        taken.close()
-        assert position is not None
+        position = copy.copy_to(path)
         name = f"{chain.prefix}snapshot/{position.number:016d}-{position.digest[:16]}"
         run = secrets.token_hex(4)
         parts: list[Part] = []
@@ -88,6 +85,10 @@ def restore_snapshot(chain: Chain, base: Base, path: Path) -> Position:
     with open(path / DATA_FILE, "xb", opener=private_opener) as file:
         for part, data in zip(parts, chain.fetch([part.name for part in parts]), strict=True):
             file.write(_decompressed(chain, part, data))
+    try:
+        seal_compact_copy(path)
+    except PageDamage as error:
+        raise ObjectDamaged(chain.client.location, name, str(error), REPAIR) from error
     return position
 
 

@@ -138,17 +138,24 @@ def test_a_process_paused_on_the_embedded_log_gives_way_to_the_one_that_took_its
     check_takeover(broker, "", processes, (tmp_path, tmp_path), pause_at, lock.unlink)
 
 
-@pytest.mark.parametrize("kind", ["redis", "postgres"])
+ON_KAFKA = [
+    "state.written",
+    "ledger.before",
+    "log.publish.before:2",
+    "log.publish.owned",
+    "log.publish.written",
+    "log.publish.sent:2",
+    "log.publish.committed",
+]
+
+
 @pytest.mark.parametrize(
-    "pause_at",
+    ("kind", "pause_at"),
     [
-        "state.written",
-        "ledger.before",
-        "log.publish.before:2",
-        "log.publish.owned",
-        "log.publish.written",
-        "log.publish.sent:2",
-        "log.publish.committed",
+        *((kind, pause_at) for kind in ("redis", "postgres") for pause_at in ON_KAFKA),
+        ("s3", "objects.delta.before:3"),
+        ("s3", "objects.metadata.before:8"),
+        ("s3", "log.publish.sent:2"),
     ],
 )
 def test_a_process_paused_on_kafka_gives_way_to_the_one_that_took_its_query_over_on_another_machine(
@@ -161,6 +168,7 @@ def test_a_process_paused_on_kafka_gives_way_to_the_one_that_took_its_query_over
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POTOK_CACHE_DIR", str(tmp_path / "cache"))
     prefix = f"{uuid.uuid4().hex}-"
     broker = open_broker(f"{kafka.url}?home={request.getfixturevalue(f'{kind}_url')}")
     fill(broker, prefix)

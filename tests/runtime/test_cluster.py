@@ -1,7 +1,8 @@
-"""The engine on several executors, each a process of its own, with the log on Kafka and the state on Redis."""
+"""The engine on several executors, each a process of its own, with the log on Kafka and the state on Redis or S3."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,8 +30,12 @@ class Borrowed(Servers):
         return f"{self._status.url}?home={home}"
 
 
-def test_a_query_on_two_executors_makes_the_same_tables_as_on_one_machine(kafka: ServerStatus, redis_url: str) -> None:
-    scene = Scene(7, Borrowed(kafka, redis_url))
+@pytest.mark.parametrize("state", ["redis_url", "s3_url"])
+def test_a_query_on_two_executors_makes_the_same_tables_as_on_one_machine(
+    kafka: ServerStatus, state: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POTOK_CACHE_DIR", str(tmp_path))
+    scene = Scene(7, Borrowed(kafka, request.getfixturevalue(state)))
     try:
         cluster(scene)
     finally:

@@ -35,6 +35,7 @@ OF_EXTRAS = {
     "kafka": "potok.log.kafka.kafka_broker",
     "redis": "potok.backends.redis_connection",
     "postgres": "potok.backends.postgres.connections",
+    "object-store": "potok.backends.objects.bucket",
     "avro": "potok.records.formats.avro_format",
     "protobuf": "potok.records.formats.protobuf_format",
     "webhooks": "potok.sources.webhooks.receive",

@@ -296,11 +296,11 @@ def _shared_lock(directory: Path, *, wait: bool = True) -> Iterator[bool]:
 
 def stamp_of(file: PageFile) -> Stamp:
     status = file.stat()
-    return Stamp(status.st_ctime_ns, status.st_size, _boot())
+    return Stamp(status.st_ctime_ns, status.st_size, boot())
 
 
 @cache
-def _boot() -> int:
+def boot() -> int:
     """Identify the current boot of the machine; 0 if unknown."""
     try:
         return crc32(Path("/proc/sys/kernel/random/boot_id").read_bytes()) or 1

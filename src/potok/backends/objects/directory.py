@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 from potok.backends.objects.object_client import Listed, ObjectClient, Stored
 from potok.backends.state_url import StoreNotWritable, StoreUnreachable
@@ -104,7 +105,7 @@ class DirectoryClient(ObjectClient):
         finally:
             partial.unlink(missing_ok=True)
 
-    def _opened(self, partial: Path):  # type: ignore[no-untyped-def]
+    def _opened(self, partial: Path) -> BinaryIO:
         while True:
             try:
                 return open(partial, "xb", opener=private_opener)

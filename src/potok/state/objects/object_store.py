@@ -20,7 +20,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from potok.backends.objects.object_client import CountedClient, ObjectClient, ObjectDamaged, ObjectMissing, Requests
+from potok.backends.state_url import StoreNotReady
 from potok.failpoint import failpoint
+from potok.retry_policy import GIVE_UP_MS, Retry
 from potok.state.cell import REPAIR
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.lmdb.environment import StateDamaged
@@ -40,6 +42,8 @@ MOST_DELTAS = 200
 
 AT_ONCE = 1_000_000
 """How many cells of deltas are applied together to a copy that is restored."""
+
+_TRY_AGAIN = "the batch is repeated until then"
 
 FOLLOWED = 500
 """Up to this many missing deltas, a copy is brought up to date with them alone."""
@@ -159,7 +163,7 @@ class ObjectStore(Store):
     ) -> None:
         """Append a delta to the chain, and apply it to the copy."""
         body = encode_cells(writes, removals)
-        written = {table for table, _ in writes}
+        written, retry = {table for table, _ in writes}, Retry(GIVE_UP_MS)
         while True:
             copy = self._fenced(attempt)
             at, tables = copy.reached(), (written | set(copy.tables())) - set(dropped)
@@ -173,12 +177,19 @@ class ObjectStore(Store):
                 failpoint("objects.delta.written")
                 copy.apply(at, delta)
                 return
-            found = self._chain.delta(number)
+            found = self._chain.find(number)
+            if found is None:
+                # Another write of this name was going on, and failed.
+                if not retry.wait():
+                    raise StoreNotReady(self.location, f"delta {number} can neither be created nor read", _TRY_AGAIN)
+                continue
             if found.digest == delta.digest:
                 # The object is ours, and its acknowledgement was lost.
                 copy.apply(at, delta)
                 return
             if not (found.header.number == 1 if at is None else found.follows(at)):
+                if attempt < found.header.attempt:
+                    raise StaleAttempt(attempt, found.header.attempt, self.location)
                 raise ObjectDamaged(
                     self._client.location,
                     self._chain.delta_name(number),

@@ -18,6 +18,7 @@ from potok.state.lmdb.buffered import BufferedTable
 from potok.state.lmdb.environment import close_environment, is_there
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, LmdbStore
 from potok.state.objects.delta import Base, Delta, Position
+from potok.storage.checked_file import boot
 
 _POSITION, _BASE = b"position", b"base"
 _HISTORY = 1_000
@@ -139,10 +140,14 @@ class CopyDirectory:
     def path(self) -> Path | None:
         """Return where the present copy is, or None if there is none."""
         try:
-            name = (self.directory / _CURRENT).read_text()
+            name, _, booted = (self.directory / _CURRENT).read_text().partition(" ")
         except OSError:
             return None
-        return self.directory / name if name and is_there(self.directory / name) else None
+        if booted != str(boot()):
+            # Nothing was synced: the files may be those of different moments.
+            self.remove()
+            return None
+        return self.directory / name if is_there(self.directory / name) else None
 
     def opened(self) -> ShardCopy | None:
         path = self.path()
@@ -165,7 +170,7 @@ class CopyDirectory:
         before = self.path()
         pointer = self.directory / f"{_CURRENT}-{secrets.token_hex(8)}"
         with open(pointer, "x", opener=private_opener) as file:
-            file.write(path.name)
+            file.write(f"{path.name} {boot()}")
         os.replace(pointer, self.directory / _CURRENT)
         if before is not None:
             self.discard(before)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
@@ -91,15 +91,12 @@ class Chain:
             self.client.delete(old)
         return len(old)
 
-    def fetch(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield the contents of objects in order, a few of them ahead."""
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            for first in range(0, len(names), AT_ONCE):
-                wanted = names[first : first + AT_ONCE]
-                for name, found in zip(wanted, threads.map(self.client.get, wanted), strict=True):
-                    if found is None:
-                        raise ObjectMissing(self.client.location, name, REPAIR)
-                    yield found.data
+    def content(self, name: str) -> bytes:
+        """Return the bytes of an object that must exist."""
+        found = self.client.get(name)
+        if found is None:
+            raise ObjectMissing(self.client.location, name, REPAIR)
+        return found.data
 
 
 def _number(name: str) -> int:

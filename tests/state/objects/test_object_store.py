@@ -15,6 +15,7 @@ from potok.retry_policy import brief_calls
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.objects import object_store
+from potok.state.objects.chain import Chain
 from potok.state.objects.object_store import Named, ObjectStore
 from potok.state.open import open_objects
 
@@ -206,3 +207,14 @@ def test_a_damaged_copy_is_restored(machines: list[Machine], tmp_path: Path) -> 
     data[4096 * 5 : 4096 * 6] = b"\x00" * 4096
     file.write_bytes(data)
     assert len(values(machines[0].open(position))) == 2_000
+
+
+def test_the_end_of_a_chain_does_not_depend_on_a_listing_that_is_late(
+    machines: list[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for batch in range(1, 6):
+        put(machines[0].open(), Attempt(1, batch), a=b"%d" % batch)
+    monkeypatch.setattr(Chain, "newest", lambda _: 2)
+    assert values(machines[1].open()) == {"a": b"5"}
+    monkeypatch.setattr(Chain, "newest", lambda _: 0)
+    assert values(machines[1].open()) == {"a": b"5"}

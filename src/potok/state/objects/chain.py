@@ -38,6 +38,22 @@ class Chain:
         listed = self.client.list(f"{self.prefix}delta/")
         return max((_number(found.name) for found in listed), default=0)
 
+    def exists(self) -> bool:
+        return self.newest() > 0 or self.find(1) is not None
+
+    def end(self, reached: Position | None) -> Delta | None:
+        """Return the last delta, starting from a position that a copy has reached; None if the chain is empty.
+
+        A listing may be late, so the last number that it knows is only a start.
+        """
+        known = None if reached is None else self.find(reached.number)
+        if known is None or known.position != reached:
+            newest = self.newest()
+            known = self.find(newest) if newest else None
+        while (following := self.find(1 if known is None else known.header.number + 1)) is not None:
+            known = following
+        return known
+
     def delta(self, number: int) -> Delta:
         found = self.find(number)
         if found is None:

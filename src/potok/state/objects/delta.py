@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from potok.state.cell_batches import OPTIONS, SCHEMA, cell_batch, cell_rows
+from potok.state.cell_batches import OPTIONS, PLAIN, SCHEMA, cell_batch, cell_rows
 from potok.state.fence import Attempt
 from potok.state.store import Row
 
 _HEAD = struct.Struct("<4sI")
 _MAGIC = b"PDL1"
+
+_FEW = 1_000
+"""Fewer cells are not compressed, which takes longer than writing them."""
 
 
 class DeltaUnreadable(ValueError):
@@ -124,7 +127,8 @@ def encode_cells(writes: Sequence[tuple[str, list[Row]]], removals: Sequence[tup
     sink = pa.BufferOutputStream()
     tables = sorted({table for table, _ in [*writes, *removals]})
     numbers = {table: number for number, table in enumerate(tables)}
-    with pa.ipc.new_stream(sink, SCHEMA, options=OPTIONS) as writer:
+    few = sum(len(items) for _, items in [*writes, *removals]) < _FEW
+    with pa.ipc.new_stream(sink, SCHEMA, options=PLAIN if few else OPTIONS) as writer:
         for table, keys in removals:
             writer.write_batch(cell_batch(tables, numbers[table], [(key, None) for key in keys]))
         for table, rows in writes:

@@ -45,6 +45,9 @@ AT_ONCE = 1_000_000
 
 _TRY_AGAIN = "the batch is repeated until then"
 
+LONG_S = 5.0
+"""A restore that takes longer is logged as a warning, because the query waits for it."""
+
 FOLLOWED = 500
 """Up to this many missing deltas, a copy is brought up to date with them alone."""
 
@@ -71,7 +74,7 @@ class ObjectStore(Store):
         self._target = None if text is None else Position.of(text)
         self._fence = named.attempt if self._target is not None else None
         self._copy: ShardCopy | None = None
-        if not create and self._target is None and not self._chain.newest():
+        if not create and self._target is None and not self._chain.exists():
             raise StateMissing(self.location)
 
     @property
@@ -215,13 +218,12 @@ class ObjectStore(Store):
         local, end = self._directory.opened(), None
         target = self._target
         if target is None:
-            newest = self._chain.newest()
-            if not newest:
+            end = self._chain.end(None if local is None else local.reached())
+            if end is None:
                 if local is None or local.reached() is not None:
                     self._directory.remove()
                     local = self._directory.empty()
                 return local
-            end = self._chain.delta(newest)
             target = end.position
         if local is not None and local.holds(target):
             return local
@@ -273,11 +275,13 @@ class ObjectStore(Store):
             raise
         copy.close()
         found = self._directory.use(path)
-        log.info(
+        seconds = time.monotonic() - began
+        log.log(
+            logging.WARNING if seconds > LONG_S else logging.INFO,
             "restored %s: %.1f MB in %.1f seconds",
             self.location,
             self.requests.bytes_in / 1e6,
-            time.monotonic() - began,
+            seconds,
         )
         return found
 

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
@@ -19,6 +20,8 @@ from potok.permissions import private_directory, private_opener
 
 _LOCK = ".lock"
 _PARTIAL = ".partial-"
+_ABANDONED_S = 24 * 3600
+"""A partial file of this age was left by a process that died."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AWAY = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENOTCONN)
@@ -69,10 +72,12 @@ class DirectoryClient(ObjectClient):
             for directory, _, files in os.walk(self._directory / prefix):
                 for file in files:
                     path = Path(directory, file)
-                    if file == _LOCK or file.startswith(_PARTIAL):
-                        continue
                     with suppress(FileNotFoundError):
                         status = path.stat()
+                        if file.startswith(_PARTIAL) and status.st_mtime < time.time() - _ABANDONED_S:
+                            path.unlink()
+                        if file == _LOCK or file.startswith(_PARTIAL):
+                            continue
                         name = path.relative_to(self._directory).as_posix()
                         found.append(Listed(name, status.st_size, status.st_mtime_ns // 1_000_000))
         return sorted(found)
@@ -112,6 +117,10 @@ class DirectoryClient(ObjectClient):
             except FileNotFoundError:
                 # Missing, or removed by another process because it was empty.
                 private_directory(partial.parent)
+                for directory in (partial.parent, *partial.parent.parents):
+                    _sync_directory(directory)
+                    if directory == self._directory:
+                        break
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

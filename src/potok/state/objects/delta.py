@@ -127,7 +127,7 @@ def encode_cells(writes: Sequence[tuple[str, list[Row]]], removals: Sequence[tup
     sink = pa.BufferOutputStream()
     tables = sorted({table for table, _ in [*writes, *removals]})
     numbers = {table: number for number, table in enumerate(tables)}
-    few = sum(len(items) for _, items in [*writes, *removals]) < _FEW
+    few = sum(len(rows) for _, rows in writes) + sum(len(keys) for _, keys in removals) < _FEW
     with pa.ipc.new_stream(sink, SCHEMA, options=PLAIN if few else OPTIONS) as writer:
         for table, keys in removals:
             writer.write_batch(cell_batch(tables, numbers[table], [(key, None) for key in keys]))

@@ -15,7 +15,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -91,16 +92,32 @@ class ObjectStore(Store):
         return self._current().path
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        return self._current().get_many(table, keys)
+        with self._repairing():
+            return self._current().get_many(table, keys)
 
     def page(self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int) -> list[Row]:
-        return self._current().page(table, start, stop, limit=limit)
+        with self._repairing():
+            return self._current().page(table, start, stop, limit=limit)
 
     def ranges(self, table: str, ranges: Sequence[Range]) -> list[list[Row]]:
-        return self._current().ranges(table, ranges)
+        with self._repairing():
+            return self._current().ranges(table, ranges)
 
     def entries(self, table: str) -> int:
-        return self._current().entries(table)
+        with self._repairing():
+            return self._current().entries(table)
+
+    @contextmanager
+    def _repairing(self) -> Iterator[None]:
+        """Discard a copy that turns out to be damaged, so that the batch is repeated on a restored one."""
+        try:
+            yield
+        except StateDamaged as error:
+            self._directory.remove()
+            self._copy = None
+            raise StoreNotReady(
+                self.location, error.message, "the copy is restored when the batch is repeated"
+            ) from error
 
     def tables(self) -> list[str]:
         """Return the tables; without a copy, as listed in the last delta."""
@@ -127,14 +144,15 @@ class ObjectStore(Store):
     def put_many(self, attempt: Attempt, writes: Writes, removals: Removals = ()) -> None:
         written = [(table, items) for table, items in writes if items]
         removed = [(table, keys) for table, keys in removals if keys]
-        copy = self._fenced(attempt)
-        if not written and not removed and copy.reached() is not None:
-            # Nothing to store: that this attempt was here is known from the ledger, and on this machine.
-            copy.put_many(attempt, [])
-            return
-        self._append(attempt, written, removed, ())
-        if self._target is not None:
-            self._maintain()
+        with self._repairing():
+            copy = self._fenced(attempt)
+            if not written and not removed and copy.reached() is not None:
+                # Nothing to store: that this attempt was here is known from the ledger, and on this machine.
+                copy.put_many(attempt, [])
+                return
+            self._append(attempt, written, removed, ())
+            if self._target is not None:
+                self._maintain()
 
     def drop_tables(self, tables: Sequence[str]) -> None:
         there = set(self._current().tables()).intersection(tables)

@@ -88,6 +88,7 @@ class FaultyProxy:
         self.target = target
         self.faults: list[tuple[str, str]] = []
         self.met: list[tuple[str, str]] = []
+        self.is_shut = False
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
         self._thread = Thread(target=self._server.serve_forever, args=(0.05,))
         self._thread.start()
@@ -101,7 +102,16 @@ class FaultyProxy:
         self._server.server_close()
         self._thread.join()
 
+    def shut(self) -> None:
+        """Close all connections instead of answering, until `open`."""
+        self.is_shut = True
+
+    def open(self) -> None:
+        self.is_shut = False
+
     def fault_of(self, method: str) -> str:
+        if self.is_shut:
+            return "reset"
         for fault in self.faults:
             if fault[0] == method:
                 self.faults.remove(fault)

@@ -46,8 +46,8 @@ class Settings:
     """Location of the log: a URL or a directory."""
 
     state: str = ""
-    """Location of the state of a new query: a directory, `redis://...`, `postgresql://...` or `cassandra://...`; empty
-    for the log's."""
+    """Location of the state of a new query: a directory, `redis://...`, `postgresql://...`, `cassandra://...`,
+    `s3://...`, `gs://...`, `az://...` or `object+file:///...`; empty for the log's."""
 
     shards: int = 0
     """Number of shards of a new query; 0 for the number of cores. Recorded when the query is created."""
@@ -114,7 +114,8 @@ class Settings:
     with personal fields."""
 
     cache_dir: str = ""
-    """Directory for files that can be recreated; empty for the user's cache directory."""
+    """Directory for files that can be recreated, such as copies of state in object storage; empty for the user's cache
+    directory."""
 
     spark: Mapping[str, str] = field(default_factory=dict)
     """Any other Spark setting: the `[spark]` table of `potok.toml`."""

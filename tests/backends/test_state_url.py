@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from potok.backends.state_url import PASSWORD, StoreUnreachable, UnknownStore, Where
+from potok.errors import StateError
 from potok.metadata.open import open_metadata
 from potok.state.open import open_store
 
@@ -26,12 +28,45 @@ def test_a_file_url_with_three_slashes_is_absolute(tmp_path: Path) -> None:
     assert Where.of(tmp_path) == Where.of(str(tmp_path)) == Where.of(f"file:{tmp_path}")
 
 
-@pytest.mark.parametrize("url", ["mysql://host/db", "kafka://host:9092", "redis:", "s3://bucket:secret@x"])
+@pytest.mark.parametrize("url", ["mysql://host/db", "kafka://host:9092", "redis:", "swift://bucket:secret@x"])
 def test_a_url_with_an_unknown_scheme_is_rejected_with_the_known_ones(url: str) -> None:
     with pytest.raises(UnknownStore) as caught:
         Where.of(url)
     assert "postgresql://" in caught.value.hint
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "rendered"),
+    [
+        ("s3://bucket/some/prefix", "s3://bucket/some/prefix"),
+        ("s3://bucket/", "s3://bucket"),
+        ("gs://bucket//prefix/", "gs://bucket/prefix"),
+        ("az://container/prefix?account_name=me", "az://container/prefix?account_name=me"),
+        ("object+file:///shared/a b/", "object+file:///shared/a b"),
+    ],
+)
+def test_a_location_of_objects_has_one_spelling(url: str, rendered: str) -> None:
+    assert str(Where.of(url)) == rendered
+    assert Where.of(rendered) == Where.of(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("hdfs://host/prefix", "HDFS has no conditional writes"),
+        ("s3://", "name a bucket"),
+        ("s3://anna:secret@bucket/prefix", "credentials come from the environment"),
+        ("s3://bucket?secret_access_key=secret", "the option"),
+        ("object+file://host/directory", "by its absolute path"),
+        ("object+file:data", "not a valid URL|absolute|escape|as %2F"),
+    ],
+)
+def test_a_location_that_cannot_hold_objects_is_refused_with_a_hint(url: str, hint: str) -> None:
+    with pytest.raises(StateError) as caught:
+        open_store(url, "q", 0)
+    assert re.search(hint, caught.value.hint)
+    assert "secret@" not in str(caught.value) and "=secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +112,7 @@ def test_a_process_remembers_the_password_of_a_url() -> None:
         ("redis", "redis://host/0", "potok[redis]"),
         ("psycopg", "postgresql://host/db", "potok[postgres]"),
         ("cassandra", "cassandra://host/ks", "potok[cassandra]"),
+        ("obstore", "s3://bucket", "potok[object-store]"),
     ],
 )
 def test_a_missing_driver_is_reported_with_its_extra(package: str, url: str, extra: str) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from potok.backends.objects.directory import DirectoryClient
 from potok.cli.server_checks import check_clock, check_own_clock, check_permissions, check_servers, check_state
 from potok.log.kafka.development.server import ServerStatus
 from potok.settings import Settings
@@ -18,6 +19,18 @@ def test_a_redis_that_can_be_written_passes_and_its_clock_is_compared(redis_url:
     state, clock = check_state(redis_url)
     assert (state.status, "can be written (Redis " in state.detail) == ("ok", True)
     assert (clock.what, clock.status) == ("clock", "ok")
+
+
+@pytest.mark.parametrize("url", ["directory_url", "s3_url"])
+def test_object_storage_that_checks_conditions_passes(url: str, request: pytest.FixtureRequest) -> None:
+    [found] = check_state(request.getfixturevalue(url))
+    assert (found.status, "checks conditions" in found.detail) == ("ok", True)
+
+
+def test_object_storage_that_ignores_conditions_fails(directory_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DirectoryClient, "create", lambda *_: "version")
+    [found] = check_state(directory_url)
+    assert (found.status, "If-None-Match" in found.hint) == ("fail", True)
 
 
 def test_a_postgres_whose_user_may_not_create_tables_fails(postgres_url: str) -> None:
@@ -41,7 +54,13 @@ def test_a_cassandra_that_can_be_written_passes_and_its_clock_is_compared(cassan
 
 @pytest.mark.parametrize(
     "url",
-    ["redis://127.0.0.1:1/0", "postgresql://x@127.0.0.1:1/x", "cassandra://x@127.0.0.1:1/x", "nonsense://x"],
+    [
+        "redis://127.0.0.1:1/0",
+        "postgresql://x@127.0.0.1:1/x",
+        "cassandra://x@127.0.0.1:1/x",
+        "s3://x?endpoint=http://127.0.0.1:1",
+        "nonsense://x",
+    ],
 )
 def test_a_state_that_cannot_be_reached_is_one_failure_with_a_hint(url: str) -> None:
     [finding] = check_state(url)

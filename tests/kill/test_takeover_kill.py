@@ -157,6 +157,9 @@ PAUSES = [
         # The fence of its cells, and that of its ledger; the log is the same.
         ("cassandra", "state.before"),
         ("cassandra", "ledger.before"),
+        ("s3", "objects.delta.before:3"),
+        ("s3", "objects.metadata.before:8"),
+        ("s3", "log.publish.sent:2"),
     ],
 )
 def test_a_process_paused_on_kafka_gives_way_to_the_one_that_took_its_query_over_on_another_machine(
@@ -169,6 +172,7 @@ def test_a_process_paused_on_kafka_gives_way_to_the_one_that_took_its_query_over
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("POTOK_CACHE_DIR", str(tmp_path / "cache"))
     prefix = f"{uuid.uuid4().hex}-"
     broker = open_broker(f"{kafka.url}?home={request.getfixturevalue(f'{kind}_url')}")
     fill(broker, prefix)

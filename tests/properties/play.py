@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from potok.testing import TestDriver
@@ -13,7 +14,7 @@ from tests.properties.cases import Case
 from tests.properties.compare import differences, made_by
 
 
-def play(case: Case, drive: type[TestDriver] = TestDriver) -> list[str]:
+def play(case: Case, drive: Callable[..., TestDriver] = TestDriver) -> list[str]:
     """What differs; empty if the promise is kept."""
     with tempfile.TemporaryDirectory() as folder:
         builder = case.load(Path(folder, "program.py"))

@@ -1,7 +1,11 @@
-"""The engine on several executors, each a process of its own, with the log on Kafka and the state on Redis."""
+"""The engine on several executors, each a process of its own, with the log on Kafka and the state in a bucket.
+
+`make faults` has rows with the state on Redis.
+"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +22,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.kill, pytest.mark.timeout(900)]
 class Borrowed(Servers):
     """Those that the other tests use too."""
 
-    def __init__(self, kafka: ServerStatus, redis: str) -> None:
+    def __init__(self, kafka: ServerStatus, state: str) -> None:
         super().__init__()
-        self._status, self._redis = kafka, redis
+        self._status, self._redis = kafka, state
 
     def kafka(self) -> Borrowed:  # type: ignore[override]
         return self
@@ -29,8 +33,11 @@ class Borrowed(Servers):
         return f"{self._status.url}?home={home}"
 
 
-def test_a_query_on_two_executors_makes_the_same_tables_as_on_one_machine(kafka: ServerStatus, redis_url: str) -> None:
-    servers = Borrowed(kafka, redis_url)
+def test_a_query_on_two_executors_makes_the_same_tables_as_on_one_machine(
+    kafka: ServerStatus, s3_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("POTOK_CACHE_DIR", str(tmp_path))
+    servers = Borrowed(kafka, s3_url)
     scene = Scene(7, servers)
     try:
         cluster(scene)

@@ -11,6 +11,7 @@ from potok import StreamsBuilder, backup, open_broker, reshard, restore, seconds
 from potok.snapshots.progress import read_progress
 from potok.snapshots.state_location import state_of
 from potok.snapshots.tables import open_tables
+from potok.state.objects import object_store
 from potok.state.verify import verify
 from potok.testing import TestDriver
 
@@ -44,7 +45,9 @@ def expected(last: int) -> dict[str, float]:
 def test_another_machine_restores_the_shards_and_resumes(url: str, tmp_path: Path, cache: Path) -> None:
     with TestDriver(program(), directory=tmp_path / "data", shards=2, state=url) as driver:
         send(driver, 0, 50)
+        shutil.rmtree(cache)
         send(driver, 50, 60)
+        assert driver.table("totals").all() == expected(60)
     shutil.rmtree(cache)
     with TestDriver(program(), directory=tmp_path / "data", state=url) as driver:
         assert driver.table("totals").all() == expected(60)
@@ -53,6 +56,20 @@ def test_another_machine_restores_the_shards_and_resumes(url: str, tmp_path: Pat
     shutil.rmtree(cache)
     with open_tables(tmp_path / "data", "orders") as tables:
         assert dict(tables["totals"].all()) == expected(70)
+
+
+def test_a_reader_on_another_machine_follows_a_running_query(
+    url: str, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(object_store, "MOST_DELTAS", 3)
+    with TestDriver(program(), directory=tmp_path / "data", shards=2, state=url) as driver:
+        for first in range(0, 100, 10):
+            send(driver, first, first + 10)
+            with monkeypatch.context() as elsewhere, open_tables(tmp_path / "data", "orders") as tables:
+                elsewhere.setenv("POTOK_CACHE_DIR", str(tmp_path / "reader"))
+                assert dict(tables["totals"].all()) == expected(first + 10)
+        shard = next((tmp_path / "reader").rglob("0"))
+        assert len([path for path in shard.iterdir() if path.is_dir()]) == 1
 
 
 def test_a_machine_that_has_the_last_version_sends_one_request_per_changed_shard(url: str, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from object_store import FaultyProxy
 from potok.dsl.builder import StreamsBuilder
 from potok.errors import PotokError
 from potok.log.broker import Broker
@@ -92,6 +93,16 @@ def test_a_query_waits_for_the_server_of_its_state_and_continues(tmp_path: Path,
     with place(tmp_path) as (server, url):
         outage = Outage(server.stop, server.start)
         assert run(broker, Settings(state=url, shards=2), outage) == expected()
+    assert any("cannot be reached" in message for message in outage.waited_for)
+    broker.close()
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_query_waits_for_the_bucket_of_its_state_and_continues(tmp_path: Path, faulty: FaultyProxy) -> None:
+    broker = open_broker(tmp_path / "log")
+    broker.create_topic("numbers", 1)
+    outage = Outage(faulty.shut, faulty.open)
+    assert run(broker, Settings(state=faulty.url, shards=2), outage) == expected()
     assert any("cannot be reached" in message for message in outage.waited_for)
     broker.close()
 

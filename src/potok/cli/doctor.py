@@ -36,6 +36,7 @@ OF_EXTRAS = {
     "redis": "potok.backends.redis_connection",
     "postgres": "potok.backends.postgres.connections",
     "cassandra": "potok.backends.cassandra.connection",
+    "object-store": "potok.backends.objects.bucket",
     "avro": "potok.records.formats.avro_format",
     "protobuf": "potok.records.formats.protobuf_format",
     "webhooks": "potok.sources.webhooks.receive",

@@ -71,14 +71,14 @@ def check_state(url: str) -> Iterator[Finding]:
 def _check_objects(where: Where) -> Finding:
     """Write an object under both conditions: some servers of the S3 protocol ignore them, and would lose writes."""
     from potok.backends.objects.open import object_client
+    from potok.retry_policy import brief_calls
 
     client, probe = object_client(where), f"doctor/{os.getpid()}-{time.time_ns()}"
-    try:
+    with brief_calls():
         first = client.create(probe, b"1")
         again = client.create(probe, b"2")
         second = client.replace(probe, b"3", first or "")
         stale = client.replace(probe, b"4", first or "")
-    finally:
         client.delete([probe])
     if first is None or again is not None or second is None or stale is not None:
         hint = "use a server that supports If-None-Match and If-Match on PUT, or another state store"

@@ -9,6 +9,7 @@ import pyarrow as pa
 SCHEMA = pa.schema([("table", pa.dictionary(pa.int32(), pa.string())), ("key", pa.binary()), ("cell", pa.binary())])
 
 OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd", emit_dictionary_deltas=True)
+PLAIN = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
 
 CellRows = Sequence[tuple[bytes, bytes | None]]
 

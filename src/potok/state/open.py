@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -30,8 +31,15 @@ def shard_path(where: Where, query: str, shard: int) -> Path:
 
 def copies_of(where: Where, query: str, copies: str = "") -> Path:
     """Return where the machine keeps copies of the shards of a query in object storage."""
-    root = Path(copies) if copies else Settings.load().cache_path
+    chosen = tuple(os.environ.get(name, "") for name in ("POTOK_CACHE_DIR", "XDG_CACHE_HOME", "HOME"))
+    root = Path(copies) if copies else _cache(os.getcwd(), chosen)
     return root / "state" / blake2b(str(where).encode(), digest_size=8).hexdigest() / quote(query, safe="@.")
+
+
+@lru_cache(maxsize=16)
+def _cache(directory: str, _: tuple[str, ...]) -> Path:
+    """Return the cache directory of a process; its settings are read once."""
+    return Settings.load(directory=directory).cache_path
 
 
 def open_objects(

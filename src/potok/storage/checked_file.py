@@ -241,8 +241,7 @@ class CheckedFile:
         self._seen, self._seen_txnid = (status.st_ctime_ns, status.st_size), txnid
 
     def _stamp(self) -> Stamp:
-        status = self._pages().stat()
-        return Stamp(status.st_ctime_ns, status.st_size, _boot())
+        return stamp_of(self._pages())
 
     def _pages(self) -> PageFile:
         if self._file is None:
@@ -295,8 +294,13 @@ def _shared_lock(directory: Path, *, wait: bool = True) -> Iterator[bool]:
         os.close(descriptor)
 
 
+def stamp_of(file: PageFile) -> Stamp:
+    status = file.stat()
+    return Stamp(status.st_ctime_ns, status.st_size, boot())
+
+
 @cache
-def _boot() -> int:
+def boot() -> int:
     """Identify the current boot of the machine; 0 if unknown."""
     try:
         return crc32(Path("/proc/sys/kernel/random/boot_id").read_bytes()) or 1

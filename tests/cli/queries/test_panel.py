@@ -6,6 +6,7 @@ import json
 import pytest
 from rich.console import Console
 
+from potok.cli.output import requests_text
 from potok.cli.queries.panel import Lines, Objects, Screen, as_line, panel, show_rate, show_time, summary_text
 from potok.topology.compare import Change
 
@@ -152,3 +153,11 @@ def test_the_summary_is_one_sentence() -> None:
 @pytest.mark.parametrize(("ms", "rendered"), [(0, "0:00:00"), (61_999, "0:01:01"), (3_723_000, "1:02:03")])
 def test_a_time_is_hours_minutes_and_seconds(ms: int, rendered: str) -> None:
     assert show_time(ms) == rendered
+
+
+def test_requests_to_object_storage_are_shown_with_their_price() -> None:
+    requests = {"puts": 1_000_000, "gets": 10_000, "lists": 0, "deletes": 3, "bytes_out": 5 << 30, "bytes_in": 0}
+    text = drawn(RUNNING | {"object_requests": requests})
+    assert "1,000,000 puts" in text
+    assert "requests" not in drawn(RUNNING)
+    assert requests_text(requests).endswith("5.0 GB out, 0 B in, about $5.00 at the prices of Amazon S3")

@@ -64,12 +64,16 @@ def test_a_backup_is_restored_into_a_log_that_is_not_there_yet(potok: Potok, dat
     assert potok("tables", "get", "order_counts", "a", "--broker", "other").out.strip() == "1"
 
 
-def test_the_state_moves_to_another_location_through_a_backup(potok: Potok, data: Path, redis_url: str) -> None:
+@pytest.mark.parametrize("url", ["redis_url", "directory_url"])
+def test_the_state_moves_to_another_location_through_a_backup(
+    potok: Potok, data: Path, url: str, request: pytest.FixtureRequest, cache: Path
+) -> None:
+    url = request.getfixturevalue(url)
     potok("state", "backup", "--to", "copy")
-    moved = potok("state", "restore", "copy", "--force", "--state", redis_url)
+    moved = potok("state", "restore", "copy", "--force", "--state", url)
     assert moved.code == 0
     assert potok("tables", "get", "order_counts", "a").out.strip() == "1"
-    assert potok("state", "show", "--json").objects[0]["location"] == redis_url
+    assert potok("state", "show", "--json").objects[0]["location"] == url
     assert potok("state", "verify").code == 0
     assert not (data / "queries" / "shop" / "state").exists()
 

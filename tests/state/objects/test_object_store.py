@@ -10,11 +10,12 @@ import pytest
 from object_store import FaultyProxy
 from potok.backends.objects.object_client import ObjectDamaged, ObjectMissing
 from potok.backends.objects.open import object_client
-from potok.backends.state_url import StoreUnreachable, Where
+from potok.backends.state_url import StoreNotReady, StoreUnreachable, Where
 from potok.retry_policy import brief_calls
 from potok.state.cell import encode_cell
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.objects import object_store
+from potok.state.objects.chain import Chain
 from potok.state.objects.object_store import Named, ObjectStore
 from potok.state.open import open_objects
 
@@ -197,12 +198,29 @@ def test_a_write_whose_acknowledgements_are_all_lost_is_recognised_when_the_batc
     assert values(Machine(machine.url, tmp_path / "two").open(last)) == {"a": b"2"}
 
 
-def test_a_damaged_copy_is_restored(machines: list[Machine], tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_damaged_copy_is_restored(machines: list[Machine], is_open: bool) -> None:
     position = put(machines[0].open(), Attempt(1, 1), **{f"k{n}": b"x" * 100 for n in range(2_000)})
     store = machines[0].open(position)
     (file,) = store.local_path().glob("data.mdb")
-    store.close()
+    if not is_open:
+        store.close()
     data = bytearray(file.read_bytes())
-    data[4096 * 5 : 4096 * 6] = b"\x00" * 4096
+    data[4096 * 20 : 4096 * 40] = b"\x00" * 4096 * 20
     file.write_bytes(data)
+    if is_open:
+        with pytest.raises(StoreNotReady, match="is damaged") as raised:
+            values(store)
+        assert raised.value.passing
     assert len(values(machines[0].open(position))) == 2_000
+
+
+def test_the_end_of_a_chain_does_not_depend_on_a_listing_that_is_late(
+    machines: list[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for batch in range(1, 6):
+        put(machines[0].open(), Attempt(1, batch), a=b"%d" % batch)
+    monkeypatch.setattr(Chain, "newest", lambda _: 2)
+    assert values(machines[1].open()) == {"a": b"5"}
+    monkeypatch.setattr(Chain, "newest", lambda _: 0)
+    assert values(machines[1].open()) == {"a": b"5"}

@@ -6,10 +6,12 @@ import errno
 import fcntl
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import BinaryIO
 
 from potok.backends.objects.object_client import Listed, ObjectClient, Stored
 from potok.backends.state_url import StoreNotWritable, StoreUnreachable
@@ -18,6 +20,8 @@ from potok.permissions import private_directory, private_opener
 
 _LOCK = ".lock"
 _PARTIAL = ".partial-"
+_ABANDONED_S = 24 * 3600
+"""A partial file of this age was left by a process that died."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _AWAY = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EHOSTDOWN, errno.ENOTCONN)
@@ -68,10 +72,12 @@ class DirectoryClient(ObjectClient):
             for directory, _, files in os.walk(self._directory / prefix):
                 for file in files:
                     path = Path(directory, file)
-                    if file == _LOCK or file.startswith(_PARTIAL):
-                        continue
                     with suppress(FileNotFoundError):
                         status = path.stat()
+                        if file.startswith(_PARTIAL) and status.st_mtime < time.time() - _ABANDONED_S:
+                            path.unlink()
+                        if file == _LOCK or file.startswith(_PARTIAL):
+                            continue
                         name = path.relative_to(self._directory).as_posix()
                         found.append(Listed(name, status.st_size, status.st_mtime_ns // 1_000_000))
         return sorted(found)
@@ -104,13 +110,17 @@ class DirectoryClient(ObjectClient):
         finally:
             partial.unlink(missing_ok=True)
 
-    def _opened(self, partial: Path):  # type: ignore[no-untyped-def]
+    def _opened(self, partial: Path) -> BinaryIO:
         while True:
             try:
                 return open(partial, "xb", opener=private_opener)
             except FileNotFoundError:
                 # Missing, or removed by another process because it was empty.
                 private_directory(partial.parent)
+                for directory in (partial.parent, *partial.parent.parents):
+                    _sync_directory(directory)
+                    if directory == self._directory:
+                        break
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -53,6 +53,13 @@ class BufferedTable:
         with txn.cursor(db=self._large if self._small is None else self._small) as cursor:
             cursor.putmulti(items)
 
+    def put_sorted(self, txn: Any, items: list[tuple[bytes, bytes]]) -> None:
+        """Write very many cells, in order, to the large tree."""
+        if self._small is not None and txn.stat(self._small)["entries"]:
+            self._merge(txn)
+        with txn.cursor(db=self._large) as cursor:
+            cursor.putmulti(items)
+
     def _merge(self, txn: Any) -> None:
         with txn.cursor(db=self._small) as lately, txn.cursor(db=self._large) as cursor:
             cursor.putmulti(list(bounded(txn, lately.iternext(), self._small)))

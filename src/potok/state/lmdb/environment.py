@@ -185,10 +185,12 @@ class Environment:
             f"the state at {self.path} cannot be used: {error}", hint="check the disk and the owner of the files"
         )
 
-    def copy_to(self, directory: Path) -> None:
-        """Write a compact copy of the newest transaction into an existing directory."""
+    def copy_to(self, directory: Path, look: Callable[[Any], T]) -> T:
+        """Write a compact copy of the newest transaction into an existing directory; return what `look` reads in it."""
         try:
-            self._env.copy(str(directory), compact=True)
+            with self._begin(write=False) as txn:
+                self._env.copy(str(directory), compact=True, txn=txn)
+                return look(txn)
         except lmdb.Error as error:
             raise self.translated(error) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
@@ -37,6 +37,22 @@ class Chain:
         """Return the number of the last delta; 0 if there is none."""
         listed = self.client.list(f"{self.prefix}delta/")
         return max((_number(found.name) for found in listed), default=0)
+
+    def exists(self) -> bool:
+        return self.newest() > 0 or self.find(1) is not None
+
+    def end(self, reached: Position | None) -> Delta | None:
+        """Return the last delta, starting from a position that a copy has reached; None if the chain is empty.
+
+        A listing may be late, so the last number that it knows is only a start.
+        """
+        known = None if reached is None else self.find(reached.number)
+        if known is None or known.position != reached:
+            newest = self.newest()
+            known = self.find(newest) if newest else None
+        while (following := self.find(1 if known is None else known.header.number + 1)) is not None:
+            known = following
+        return known
 
     def delta(self, number: int) -> Delta:
         found = self.find(number)
@@ -91,15 +107,12 @@ class Chain:
             self.client.delete(old)
         return len(old)
 
-    def fetch(self, names: Sequence[str]) -> Iterator[bytes]:
-        """Yield the contents of objects in order, a few of them ahead."""
-        with ThreadPoolExecutor(AT_ONCE) as threads:
-            for first in range(0, len(names), AT_ONCE):
-                wanted = names[first : first + AT_ONCE]
-                for name, found in zip(wanted, threads.map(self.client.get, wanted), strict=True):
-                    if found is None:
-                        raise ObjectMissing(self.client.location, name, REPAIR)
-                    yield found.data
+    def content(self, name: str) -> bytes:
+        """Return the bytes of an object that must exist."""
+        found = self.client.get(name)
+        if found is None:
+            raise ObjectMissing(self.client.location, name, REPAIR)
+        return found.data
 
 
 def _number(name: str) -> int:

@@ -16,12 +16,15 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from potok.state.cell_batches import OPTIONS, SCHEMA, cell_batch, cell_rows
+from potok.state.cell_batches import OPTIONS, PLAIN, SCHEMA, cell_batch, cell_rows
 from potok.state.fence import Attempt
 from potok.state.store import Row
 
 _HEAD = struct.Struct("<4sI")
 _MAGIC = b"PDL1"
+
+_FEW = 1_000
+"""Fewer cells are not compressed, which takes longer than writing them."""
 
 
 class DeltaUnreadable(ValueError):
@@ -50,10 +53,12 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The snapshot from which a chain is restored, and how many bytes of deltas follow it; number 0 is no snapshot."""
+    """The snapshot from which a chain is restored, and how many cells and bytes follow it in deltas; number 0 is no
+    snapshot."""
 
     number: int = 0
     name: str = ""
+    cells_since: int = 0
     bytes_since: int = 0
 
 
@@ -107,10 +112,14 @@ class Delta:
         return (header.number, header.chain, header.parent) == (position.number + 1, position.chain, position.digest)
 
     @property
+    def cells(self) -> int:
+        return sum(len(rows) for _, rows in self.writes) + sum(len(keys) for _, keys in self.removals)
+
+    @property
     def base(self) -> Base:
         """Return the base of what comes after it."""
         base = self.header.base
-        return Base(base.number, base.name, base.bytes_since + self.length)
+        return Base(base.number, base.name, base.cells_since + self.cells, base.bytes_since + self.length)
 
 
 def encode_cells(writes: Sequence[tuple[str, list[Row]]], removals: Sequence[tuple[str, list[bytes]]]) -> bytes:
@@ -118,7 +127,8 @@ def encode_cells(writes: Sequence[tuple[str, list[Row]]], removals: Sequence[tup
     sink = pa.BufferOutputStream()
     tables = sorted({table for table, _ in [*writes, *removals]})
     numbers = {table: number for number, table in enumerate(tables)}
-    with pa.ipc.new_stream(sink, SCHEMA, options=OPTIONS) as writer:
+    few = sum(len(rows) for _, rows in writes) + sum(len(keys) for _, keys in removals) < _FEW
+    with pa.ipc.new_stream(sink, SCHEMA, options=PLAIN if few else OPTIONS) as writer:
         for table, keys in removals:
             writer.write_batch(cell_batch(tables, numbers[table], [(key, None) for key in keys]))
         for table, rows in writes:

@@ -15,12 +15,15 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from potok.backends.objects.object_client import CountedClient, ObjectClient, ObjectDamaged, ObjectMissing, Requests
+from potok.backends.state_url import StoreNotReady
 from potok.failpoint import failpoint
+from potok.retry_policy import GIVE_UP_MS, Retry
 from potok.state.cell import REPAIR
 from potok.state.fence import Attempt, StaleAttempt
 from potok.state.lmdb.environment import StateDamaged
@@ -32,11 +35,19 @@ from potok.state.store import Range, Removals, Row, StateMissing, Store, Writes
 
 log = logging.getLogger(__name__)
 
-MOST_BYTES = 64 << 20
-"""A snapshot follows this many bytes of deltas, or half the size of a larger shard."""
+MOST_CELLS, MOST_BYTES = 500_000, 64 << 20
+"""A snapshot follows this many cells or bytes in deltas; a quarter of the cells or half the bytes of a larger shard."""
 
 MOST_DELTAS = 200
 """A snapshot follows this many deltas, and one more for each MiB of the shard."""
+
+AT_ONCE = 1_000_000
+"""How many cells of deltas are applied together to a copy that is restored."""
+
+_TRY_AGAIN = "the batch is repeated until then"
+
+LONG_S = 5.0
+"""A restore that takes longer is logged as a warning, because the query waits for it."""
 
 FOLLOWED = 500
 """Up to this many missing deltas, a copy is brought up to date with them alone."""
@@ -64,7 +75,7 @@ class ObjectStore(Store):
         self._target = None if text is None else Position.of(text)
         self._fence = named.attempt if self._target is not None else None
         self._copy: ShardCopy | None = None
-        if not create and self._target is None and not self._chain.newest():
+        if not create and self._target is None and not self._chain.exists():
             raise StateMissing(self.location)
 
     @property
@@ -81,16 +92,32 @@ class ObjectStore(Store):
         return self._current().path
 
     def get_many(self, table: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        return self._current().get_many(table, keys)
+        with self._repairing():
+            return self._current().get_many(table, keys)
 
     def page(self, table: str, start: bytes = b"", stop: bytes | None = None, *, limit: int) -> list[Row]:
-        return self._current().page(table, start, stop, limit=limit)
+        with self._repairing():
+            return self._current().page(table, start, stop, limit=limit)
 
     def ranges(self, table: str, ranges: Sequence[Range]) -> list[list[Row]]:
-        return self._current().ranges(table, ranges)
+        with self._repairing():
+            return self._current().ranges(table, ranges)
 
     def entries(self, table: str) -> int:
-        return self._current().entries(table)
+        with self._repairing():
+            return self._current().entries(table)
+
+    @contextmanager
+    def _repairing(self) -> Iterator[None]:
+        """Discard a copy that turns out to be damaged, so that the batch is repeated on a restored one."""
+        try:
+            yield
+        except StateDamaged as error:
+            self._directory.remove()
+            self._copy = None
+            raise StoreNotReady(
+                self.location, error.message, "the copy is restored when the batch is repeated"
+            ) from error
 
     def tables(self) -> list[str]:
         """Return the tables; without a copy, as listed in the last delta."""
@@ -117,14 +144,15 @@ class ObjectStore(Store):
     def put_many(self, attempt: Attempt, writes: Writes, removals: Removals = ()) -> None:
         written = [(table, items) for table, items in writes if items]
         removed = [(table, keys) for table, keys in removals if keys]
-        copy = self._fenced(attempt)
-        if not written and not removed and copy.reached() is not None:
-            # Nothing to store: that this attempt was here is known from the ledger, and on this machine.
-            copy.put_many(attempt, [])
-            return
-        self._append(attempt, written, removed, ())
-        if self._target is not None:
-            self._maintain()
+        with self._repairing():
+            copy = self._fenced(attempt)
+            if not written and not removed and copy.reached() is not None:
+                # Nothing to store: that this attempt was here is known from the ledger, and on this machine.
+                copy.put_many(attempt, [])
+                return
+            self._append(attempt, written, removed, ())
+            if self._target is not None:
+                self._maintain()
 
     def drop_tables(self, tables: Sequence[str]) -> None:
         there = set(self._current().tables()).intersection(tables)
@@ -156,7 +184,7 @@ class ObjectStore(Store):
     ) -> None:
         """Append a delta to the chain, and apply it to the copy."""
         body = encode_cells(writes, removals)
-        written = {table for table, _ in writes}
+        written, retry = {table for table, _ in writes}, Retry(GIVE_UP_MS)
         while True:
             copy = self._fenced(attempt)
             at, tables = copy.reached(), (written | set(copy.tables())) - set(dropped)
@@ -170,12 +198,19 @@ class ObjectStore(Store):
                 failpoint("objects.delta.written")
                 copy.apply(at, delta)
                 return
-            found = self._chain.delta(number)
+            found = self._chain.find(number)
+            if found is None:
+                # Another write of this name was going on, and failed.
+                if not retry.wait():
+                    raise StoreNotReady(self.location, f"delta {number} can neither be created nor read", _TRY_AGAIN)
+                continue
             if found.digest == delta.digest:
                 # The object is ours, and its acknowledgement was lost.
                 copy.apply(at, delta)
                 return
             if not (found.header.number == 1 if at is None else found.follows(at)):
+                if attempt < found.header.attempt:
+                    raise StaleAttempt(attempt, found.header.attempt, self.location)
                 raise ObjectDamaged(
                     self._client.location,
                     self._chain.delta_name(number),
@@ -201,13 +236,12 @@ class ObjectStore(Store):
         local, end = self._directory.opened(), None
         target = self._target
         if target is None:
-            newest = self._chain.newest()
-            if not newest:
+            end = self._chain.end(None if local is None else local.reached())
+            if end is None:
                 if local is None or local.reached() is not None:
                     self._directory.remove()
                     local = self._directory.empty()
                 return local
-            end = self._chain.delta(newest)
             target = end.position
         if local is not None and local.holds(target):
             return local
@@ -238,9 +272,18 @@ class ObjectStore(Store):
         try:
             at = restore_snapshot(self._chain, base, path) if base.number else None
             copy = ShardCopy(path)
+            some: list[Delta] = []
             for delta in self._chain.between(at, end):
-                copy.apply(at, delta)
-                at = delta.position
+                if some and (delta.header.dropped or sum(found.cells for found in some) > AT_ONCE):
+                    copy.replay(at, some)
+                    at, some = some[-1].position, []
+                if delta.header.dropped:
+                    copy.apply(at, delta)
+                    at = delta.position
+                else:
+                    some.append(delta)
+            if some:
+                copy.replay(at, some)
         except NotTheChain:
             self._directory.discard(path)
             name = self._chain.delta_name(1 if at is None else at.number + 1)
@@ -250,11 +293,13 @@ class ObjectStore(Store):
             raise
         copy.close()
         found = self._directory.use(path)
-        log.info(
+        seconds = time.monotonic() - began
+        log.log(
+            logging.WARNING if seconds > LONG_S else logging.INFO,
             "restored %s: %.1f MB in %.1f seconds",
             self.location,
             self.requests.bytes_in / 1e6,
-            time.monotonic() - began,
+            seconds,
         )
         return found
 
@@ -265,8 +310,9 @@ class ObjectStore(Store):
         at, base, size = copy.reached(), copy.base(), copy.size_bytes()
         if at is None:
             return
-        due = base.bytes_since >= max(MOST_BYTES, size // 2) or at.number - base.number >= MOST_DELTAS + (size >> 20)
-        if not due:
+        cells = sum(copy.entries(table) for table in copy.tables())
+        many = base.cells_since >= max(MOST_CELLS, cells // 4) or base.bytes_since >= max(MOST_BYTES, size // 2)
+        if not many and at.number - base.number < MOST_DELTAS + (size >> 20):
             return
         position, taken = write_snapshot(self._chain, self._directory, copy)
         failpoint("objects.snapshot.written")

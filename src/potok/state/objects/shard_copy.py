@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shutil
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import Any
 
 from potok.permissions import private_directory, private_opener
 from potok.state.fence import Attempt
+from potok.state.lmdb.buffered import BufferedTable
 from potok.state.lmdb.environment import close_environment, is_there
 from potok.state.lmdb.lmdb_store import ATTEMPT, ATTEMPT_FORMAT, META, LmdbStore
 from potok.state.objects.delta import Base, Delta, Position
+from potok.storage.checked_file import boot
 
 _POSITION, _BASE = b"position", b"base"
 _HISTORY = 1_000
@@ -61,6 +64,34 @@ class ShardCopy(LmdbStore):
     def apply(self, at: Position | None, delta: Delta) -> None:
         """Apply the delta that follows a position. Do nothing if another process has done so."""
         change, drop = self._change(delta.writes, delta.removals), self._drop(delta.header.dropped)
+
+        def both(txn: Any) -> None:
+            drop(txn)
+            change(txn)
+
+        self._move(at, delta, both)
+
+    def replay(self, at: Position | None, deltas: Sequence[Delta]) -> None:
+        """Apply many deltas at once, none of which drops tables: of each key only the last change."""
+        last: dict[str, dict[bytes, bytes | None]] = {}
+        for delta in deltas:
+            for table, keys in delta.removals:
+                last.setdefault(table, {}).update(dict.fromkeys(keys))
+            for table, rows in delta.writes:
+                last.setdefault(table, {}).update(rows)
+        trees = {table: BufferedTable(table, self._environment.table) for table in last}
+
+        def change(txn: Any) -> None:
+            for table, cells in last.items():
+                written = sorted((key, cell) for key, cell in cells.items() if cell is not None)
+                trees[table].put_sorted(txn, written)
+                for key in [key for key, cell in cells.items() if cell is None]:
+                    trees[table].delete(txn, key)
+
+        self._move(at, deltas[-1], change)
+
+    def _move(self, at: Position | None, delta: Delta, change: Callable[[Any], None]) -> None:
+        """Change the cells and advance from a position to that of a delta, in one transaction."""
         meta = self._environment.table(META)
 
         def work(txn: Any) -> None:
@@ -70,7 +101,6 @@ class ShardCopy(LmdbStore):
             seen = txn.get(ATTEMPT, None, meta)
             attempt = max(delta.header.attempt, Attempt(*ATTEMPT_FORMAT.unpack(seen)) if seen else Attempt(0, 0))
             txn.put(ATTEMPT, ATTEMPT_FORMAT.pack(*attempt), db=meta)
-            drop(txn)
             change(txn)
             past = json.dumps([delta.digest, asdict(delta.header.base)]).encode()
             txn.put(_past(delta.header.number), past, db=meta)
@@ -90,8 +120,11 @@ class ShardCopy(LmdbStore):
 
         self._environment.write(work)
 
-    def copy_to(self, directory: Path) -> None:
-        self._environment.copy_to(directory)
+    def copy_to(self, directory: Path) -> Position:
+        """Write a compact copy of the file; return the position that it has reached."""
+        meta = self._environment.table(META)
+        found: bytes = self._environment.copy_to(directory, lambda txn: txn.get(_POSITION, None, meta))
+        return Position.of(found.decode())
 
 
 def _past(number: int) -> bytes:
@@ -107,10 +140,14 @@ class CopyDirectory:
     def path(self) -> Path | None:
         """Return where the present copy is, or None if there is none."""
         try:
-            name = (self.directory / _CURRENT).read_text()
+            name, _, booted = (self.directory / _CURRENT).read_text().partition(" ")
         except OSError:
             return None
-        return self.directory / name if name and is_there(self.directory / name) else None
+        if booted != str(boot()):
+            # Nothing was synced: the files may be those of different moments.
+            self.remove()
+            return None
+        return self.directory / name if is_there(self.directory / name) else None
 
     def opened(self) -> ShardCopy | None:
         path = self.path()
@@ -133,7 +170,7 @@ class CopyDirectory:
         before = self.path()
         pointer = self.directory / f"{_CURRENT}-{secrets.token_hex(8)}"
         with open(pointer, "x", opener=private_opener) as file:
-            file.write(path.name)
+            file.write(f"{path.name} {boot()}")
         os.replace(pointer, self.directory / _CURRENT)
         if before is not None:
             self.discard(before)

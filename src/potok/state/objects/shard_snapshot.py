@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from potok.backends.objects.object_client import ObjectDamaged, ObjectMissing
+from potok.backends.objects.object_client import ObjectDamaged
 from potok.permissions import private_opener
 from potok.state.cell import REPAIR
 from potok.state.objects.chain import AT_ONCE, Chain
 from potok.state.objects.delta import Base, Position, digest_of
 from potok.state.objects.shard_copy import CopyDirectory, ShardCopy
-from potok.storage.page_format import DATA_FILE
+from potok.storage.compact_copy import seal_compact_copy
+from potok.storage.page_format import DATA_FILE, PageDamage
 
 FORMAT = 1
 PART = 16 << 20
@@ -38,11 +39,7 @@ def write_snapshot(chain: Chain, directory: CopyDirectory, copy: ShardCopy) -> t
     """Write a snapshot of a copy; return its position, and the base of the deltas that follow."""
     path = directory.new_path()
     try:
-        copy.copy_to(path)
-        taken = ShardCopy(path)
-        position = taken.reached()
-        taken.close()
-        assert position is not None
+        position = copy.copy_to(path)
         name = f"{chain.prefix}snapshot/{position.number:016d}-{position.digest[:16]}"
         run = secrets.token_hex(4)
         parts: list[Part] = []
@@ -73,11 +70,9 @@ def _pieces(path: Path) -> Iterator[bytes]:
 def restore_snapshot(chain: Chain, base: Base, path: Path) -> Position:
     """Write the file of a snapshot into a directory; return its position."""
     name = f"{base.name}/manifest"
-    found = chain.client.get(name)
-    if found is None:
-        raise ObjectMissing(chain.client.location, name, REPAIR)
+    data = chain.content(name)
     try:
-        manifest = json.loads(found.data)
+        manifest = json.loads(data)
         parts = [Part(**part) for part in manifest["parts"]]
         position, is_known = Position.of(manifest["position"]), manifest["format"] == FORMAT
     except (ValueError, KeyError, TypeError) as error:
@@ -85,13 +80,19 @@ def restore_snapshot(chain: Chain, base: Base, path: Path) -> Position:
     if not is_known:
         why = f"its format is {manifest['format']}, not {FORMAT}"
         raise ObjectDamaged(chain.client.location, name, why, "use the version of Potok that wrote it")
-    with open(path / DATA_FILE, "xb", opener=private_opener) as file:
-        for part, data in zip(parts, chain.fetch([part.name for part in parts]), strict=True):
-            file.write(_decompressed(chain, part, data))
+    with open(path / DATA_FILE, "xb", opener=private_opener) as file, ThreadPoolExecutor(AT_ONCE) as threads:
+        for first in range(0, len(parts), AT_ONCE):
+            for data in threads.map(lambda part: _part(chain, part), parts[first : first + AT_ONCE]):
+                file.write(data)
+    try:
+        seal_compact_copy(path)
+    except PageDamage as error:
+        raise ObjectDamaged(chain.client.location, name, str(error), REPAIR) from error
     return position
 
 
-def _decompressed(chain: Chain, part: Part, data: bytes) -> bytes:
+def _part(chain: Chain, part: Part) -> bytes:
+    data = chain.content(part.name)
     try:
         plain: bytes = pa.decompress(data, decompressed_size=part.size, codec=_CODEC, asbytes=True)
     except (pa.ArrowException, OSError, ValueError) as error:

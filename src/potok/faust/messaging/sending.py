@@ -47,7 +47,7 @@ class Sent:
 class Destination:
     """What records are sent to: a topic, a channel or an agent."""
 
-    def send(self, *args: Any, **kwargs: Any) -> Any:
+    def send(self, *args: Any, **kwargs: Any) -> Awaitable[Sent]:
         raise NotImplementedError
 
 

@@ -144,8 +144,10 @@ class SeenWindows:
             raise KeyError(self._key)
         return table.default()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.value(), name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.value(), name)
 
     def __getitem__(self, item: Any) -> Any:
         return self.value()[item]

@@ -27,7 +27,7 @@ from potok.server.pushes import Pushes
 from potok.server.sagas import KnownSagas
 from potok.server.tables.table_reads import TableReads
 from potok.statements.database import Database
-from potok.statements.readings import database_monitor
+from potok.statements.queries.readings import database_monitor
 
 
 class Site:

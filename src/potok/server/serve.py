@@ -58,7 +58,7 @@ def serve(
     from potok.server.access.tokens import Tokens
     from potok.server.server import Server
     from potok.statements.database import Database
-    from potok.statements.query_tables import QueryTables
+    from potok.statements.queries.query_tables import QueryTables
 
     url = broker.url if isinstance(broker, Broker) else str(broker)
     chosen = Settings.load(broker=url, **settings)

@@ -16,7 +16,7 @@ from potok.server.errors import OpenToAll
 from potok.server.figures.figures import Figures
 from potok.server.pages import Files, Page
 from potok.statements.database import Database
-from potok.statements.query_tables import Controlled, QueryTables
+from potok.statements.queries.query_tables import Controlled, QueryTables
 
 DEFAULT_PORT = 8088
 SWITCH_S = 0.001

@@ -17,7 +17,7 @@ from potok.records.position import Position
 from potok.server.access.tokens import Tokens
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from potok.testing import TestDriver
 
 

@@ -34,7 +34,7 @@ def served_tables(
     need_extra("serving tables", "server")
     from potok.server.access.tokens import Tokens
     from potok.server.server import Server
-    from potok.statements.query_tables import QueryTables
+    from potok.statements.queries.query_tables import QueryTables
 
     with (
         QueryTables(log, settings, queries) as database,

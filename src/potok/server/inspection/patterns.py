@@ -10,7 +10,7 @@ from potok.server.access.guard import caller_of
 from potok.server.access.tokens import READ
 from potok.server.api.tables import answer
 from potok.server.context import site_of
-from potok.snapshots.declared_aggregates import aggregates_in
+from potok.snapshots.patterns.declared_aggregates import aggregates_in
 from potok.snapshots.progress import read_progress
 from potok.snapshots.tables import Tables, known_queries
 from potok.state.entry import metadata_key_of

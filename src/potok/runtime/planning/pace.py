@@ -142,7 +142,7 @@ class Pace:
         self.limit = self.next = max(min(round(limit), self.most), LEAST)
 
     def to_bytes(self) -> bytes:
-        """Serialize what the next start needs."""
+        """Serialize the measurements for the next start."""
         found = {
             "next": min(self.limit, self._fitting()) if self._trial else self.next,
             "limit": self.limit,

@@ -57,7 +57,7 @@ class Database:
         runs: Whether this process runs the queries once they are needed. Otherwise statements are only recorded, and
         the process that runs the queries executes them.
         logs_dead_letters: Whether to log the dead letters of the queries.
-        connectors: What runs connectors; without it, they cannot be created.
+        connectors: Runs connectors; without it, they cannot be created.
     """
 
     keeps_commands: ClassVar[bool] = True

@@ -86,7 +86,7 @@ def test_an_instance_shows_its_steps_timers_and_history(client: httpx.Client) ->
         ("/sagas?saga=nothing", 404, "there is no saga"),
         ("/sagas?limit=0", 400, "limit"),
         ("/sagas/checkout?limit=1000000000", 400, "limit exceeds"),
-        ("/sagas/checkout?after=x", 400, "a page of all states has no next one"),
+        ("/sagas/checkout?after=x", 400, "pages of all states cannot be continued"),
         ("/sagas/checkout/changes?from=later", 400, "a feed cannot start"),
     ],
 )

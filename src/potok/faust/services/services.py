@@ -115,7 +115,7 @@ class Services:
         try:
             self._loop.submit(self._stop()).result(LEAVE_S)
         except TimeoutError:
-            # Something blocks the loop without waiting, and cannot be stopped.
+            # Blocking code occupies the loop and cannot be stopped.
             pass
         else:
             self._work.result()

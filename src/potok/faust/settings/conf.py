@@ -1,4 +1,4 @@
-"""Settings of an app as in Faust: what was given, what it means here, and what has no effect."""
+"""The settings of an app as in Faust, and the methods that use them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class FlowControl:
         return True
 
     def resume(self) -> None:
-        """Do nothing: nothing was held back."""
+        """Do nothing: processing was never suspended."""
 
     def suspend(self) -> None:
         raise Refused("App.flow_control.suspend", "stop the worker: it resumes where it stopped")

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class NoRows:
-    """The table of an app that never ran, or not with that table."""
+    """The table of an app that has not run with that table yet."""
 
     def get(self, key: Any, default: Any = None, **_: Any) -> Any:
         return default

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SECOND_MS = 1000
 
 _put = object.__setattr__
-"""Past `__setattr__`, which goes to the value."""
+"""Sets an attribute of the set itself: `__setattr__` sets that of the value."""
 
 
 def _read(function: Callable[..., Any]) -> Any:

@@ -138,7 +138,7 @@ class Queue:
                 self._update(lambda _: None)
 
     def close(self) -> None:
-        """Put back what is not settled, so that others get it at once, and close."""
+        """Put back unsettled deliveries, so that other workers get them immediately, and close."""
         with self._lock:
             if not self._closing.is_set():
                 self._put_back([*self._out.values(), *self._taken])

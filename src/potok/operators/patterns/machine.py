@@ -21,7 +21,7 @@ FEW = 8
 
 
 class Found(NamedTuple):
-    """A match, or what had matched when its time was over: its time, and when that was known.
+    """A match, or a partial match whose time limit has passed: its time, and when it was decided.
 
     `number` counts the matches of a key, from 1; it is 0 if they are not counted. With `unmatched` it is not a match
     but a record that no match contains.
@@ -84,7 +84,7 @@ class Machine:
         self.dropped: list[Dropped] = []
 
     def accept(self, runs: Runs, row: Row, bits: int, *, begin: bool = True, at_start: bool = False) -> None:
-        """Advance all runs by a record, and begin one with it unless nothing can come of that; `at_start` says that it
+        """Advance all runs by a record, and begin one with it unless it cannot lead to a match; `at_start` says that it
         is the first one of its key. If a condition raises, nothing changes."""
         advanced: Advanced = []
         for run in self._concerned(runs, bits):
@@ -114,8 +114,8 @@ class Machine:
             self._settle(runs, row.time, [run for run, _, _, _ in advanced])
 
     def _concerned(self, runs: Runs, bits: int) -> Iterable[Run]:
-        """Return the runs that a record can change, by start. Of many, those that wait in the same states are asked
-        about once."""
+        """Return the runs that a record can change, by start. Of many runs, those that wait in the same states are
+        tested once."""
         if len(runs.runs) <= FEW and runs.groups is None:
             return runs.runs
         groups = runs.grouped()
@@ -139,7 +139,7 @@ class Machine:
         return not any(variable in self._conditions or bits >> variable & 1 for variable in tested)
 
     def expire(self, runs: Runs, until_ms: int) -> None:
-        """End the threads whose time is over: those for which no record before `until_ms` is missing."""
+        """End the threads whose time limit has passed: those for which all records before `until_ms` have been seen."""
         while runs.runs and (due := self.next_due(runs)) is not None and due <= until_ms:
             over = next(run for run in runs.runs if self._due(run) == due)
             self._end_threads(over, due)

@@ -1,1 +1,1 @@
-"""The queries of a catalog: what runs them, what is known of them, and their tables and logs."""
+"""The queries of a catalog: their runner, readings, tables and logs."""

@@ -1,4 +1,4 @@
-"""What is known of the queries of a database, wherever they run."""
+"""The readings of the queries of a database, wherever they run."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from potok.java_runtime import find_java
 from potok.settings import Settings
-from potok.spark.class_archive import ClassArchive
 from potok.spark.session import spark_conf
+from potok.spark.start.class_archive import ClassArchive
 
 _ROOT = Path(__file__).parents[1]
 _TIMEOUT_S = 300

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from potok.cli.doctor import examine
+from potok.cli.checks.doctor import examine
 from potok.cli.prompt.input.keyboard import history_file
 from potok.cli.queries.program import load_topology
 from potok.dsl.builder import StreamsBuilder

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from potok.server.serve import serve
     from potok.settings import SettingError
     from potok.sinks.guarantee import Guarantee
-    from potok.snapshots.aggregates import open_aggregate
+    from potok.snapshots.patterns.aggregates import open_aggregate
     from potok.snapshots.position_wait import PositionNotReachedError
     from potok.snapshots.tables import open_tables
     from potok.spark.run import run, start
@@ -125,7 +125,7 @@ _HOMES = {
     "map_store": "potok.topology.stores",
     "value_store": "potok.topology.stores",
     "window_store": "potok.topology.stores",
-    "open_aggregate": "potok.snapshots.aggregates",
+    "open_aggregate": "potok.snapshots.patterns.aggregates",
     "open_tables": "potok.snapshots.tables",
     "backup": "potok.runtime.operations.backup",
     "restore": "potok.runtime.operations.backup",

@@ -13,7 +13,7 @@ from browser.served_log import HOSTILE, ROWS, TOPICS, TOTALS, ServedLog, empty_l
 from potok.server.access.tokens import Tokens
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 pytestmark = pytest.mark.browser
 

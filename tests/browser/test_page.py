@@ -12,7 +12,7 @@ from potok.server.figures import figures
 from potok.server.inspection import live
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 pytestmark = pytest.mark.browser
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.storage import scene
 
-from potok.cli import doctor
+from potok.cli.checks import doctor
 from potok.errors import SetupError
 from potok.log.embedded import catalog
 from potok.log.embedded.metadata import Metadata

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from potok.backends.objects.directory import DirectoryClient
-from potok.cli.server_checks import check_clock, check_own_clock, check_permissions, check_servers, check_state
+from potok.cli.checks.server_checks import check_clock, check_own_clock, check_permissions, check_servers, check_state
 from potok.log.kafka.development.server import ServerStatus
 from potok.settings import Settings
 

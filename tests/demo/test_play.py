@@ -17,7 +17,7 @@ from potok.errors import QueryError
 from potok.log.open import open_broker
 from potok.server.app_server import CannotListen
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 
 class Pretended:

@@ -25,14 +25,14 @@ def test_a_program_that_runs_nothing_says_what_runs_it(tmp_path: Path) -> None:
     done = run(tmp_path, PROGRAM)
     assert (done.returncode, done.stdout) == (0, "")
     first, place, hint = done.stderr.splitlines()
-    assert first == 'the topology "orders" was built, and nothing ran it'
+    assert first == 'the topology "orders" was built, but never run'
     assert place.endswith("orders.py:4")
     assert hint.strip() == "hint: potok run orders.py, or end the program with potok.run(builder)"
 
 
 def test_a_builder_inside_a_function_is_reported(tmp_path: Path) -> None:
     inside = "def main():\n" + "".join(f"    {line}\n" for line in PROGRAM.splitlines()) + "main()\n"
-    assert "nothing ran it" in run(tmp_path, inside).stderr
+    assert "but never run" in run(tmp_path, inside).stderr
 
 
 def test_a_program_that_uses_its_topology_says_nothing(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_a_program_that_fails_says_only_why(tmp_path: Path) -> None:
     done = run(tmp_path, PROGRAM + "1 / 0\n")
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stderr
-    assert "nothing ran it" not in done.stderr
+    assert "but never run" not in done.stderr
 
 
 def test_a_builder_that_is_imported_is_used_by_others(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ async def count(stream):
 
 
 def test_an_app_without_agents_or_tasks_is_reported(tmp_path: Path) -> None:
-    assert "nothing ran it" in run(tmp_path, APP).stderr
+    assert "but never run" in run(tmp_path, APP).stderr
 
 
 def test_a_program_that_only_sends_or_reads_or_tests_an_agent_says_nothing(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_program_that_only_sends_or_reads_or_tests_an_agent_says_nothing(tmp_p
 
 def test_a_warning_is_logged_once(tmp_path: Path) -> None:
     used = PROGRAM.replace('"orders"', '"used"') + "builder.build()\n"
-    assert run(tmp_path, used + PROGRAM).stderr.count("nothing ran it") == 1
+    assert run(tmp_path, used + PROGRAM).stderr.count("but never run") == 1
 
 
 def test_a_faust_program_ends_with_main(tmp_path: Path) -> None:

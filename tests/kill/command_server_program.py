@@ -8,7 +8,7 @@ from pathlib import Path
 
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from potok.testing import TestDriver
 from tests.patterns.aggregates.orders import program
 

@@ -17,7 +17,7 @@ from potok.patterns import cep
 from potok.records.log_record import LogRecord
 from potok.runtime.queries.query_group import QueryGroup
 from potok.settings import Settings
-from potok.snapshots.saga_instances import SagaInstances, saga_named, sagas_of
+from potok.snapshots.patterns.saga_instances import SagaInstances, saga_named, sagas_of
 from potok.spark.spark_executor import start_spark
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from potok.settings import Settings
-from potok.spark.authentication import VARIABLE, NoSparkSecret, as_submitted, authentication
 from potok.spark.session import spark_conf
+from potok.spark.start.authentication import VARIABLE, NoSparkSecret, as_submitted, authentication
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

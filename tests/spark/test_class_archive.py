@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from potok.java_runtime import Java
-from potok.spark import class_archive
-from potok.spark.class_archive import UNUSED_FOR_S, ClassArchive
+from potok.spark.start import class_archive
+from potok.spark.start.class_archive import UNUSED_FOR_S, ClassArchive
 
 OPTIONS = "-Dlog=x -XX:+UseSerialGC -Xms64m"
 ENDED = 2**30

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from potok.redact import remember
 from potok.settings import Settings
-from potok.spark.start_errors import SparkNotStarted, start_errors
+from potok.spark.start.start_errors import SparkNotStarted, start_errors
 
 JAVA = """An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
 : {}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from potok.statements import database as databases
-from potok.statements import runner as runners
+from potok.statements.queries import runner as runners
 from statements.playing import Play
 from statements.running import Opener, Running
 

@@ -10,9 +10,9 @@ from potok.runtime.queries.lock import QueryTakenOver
 from potok.snapshots.tables import known_queries
 from potok.sql.errors import Refused, SqlError
 from potok.statements import database as databases
-from potok.statements import runner as runners
 from potok.statements.catalog.command_log import Command, CommandLog
 from potok.statements.errors import CatalogChanged
+from potok.statements.queries import runner as runners
 from statements.running import Opener, Running
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from potok.runtime.batches.failure_cause import JVM_GONE, QueryFailed
 from potok.runtime.queries.errors import NotCaughtUp
-from potok.spark.lost_jvm import JvmGone
+from potok.spark.start.lost_jvm import JvmGone
 from potok.statements import database as databases
 from potok.statements.catalog.command_log import CommandLog
 from potok.statements.errors import NotRunningHere

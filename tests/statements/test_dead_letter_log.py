@@ -8,7 +8,7 @@ import pytest
 
 from potok.records.log_record import LogRecord
 from potok.runtime.output.dead_letter_reporter import EVERY_S, DeadLetterReporter
-from potok.statements import dead_letter_log
+from potok.statements.queries import dead_letter_log
 from statements.running import Running
 
 COPY = "CREATE STREAM copy AS SELECT * FROM a;"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from potok.sql.errors import Refused, SqlError, SqlTypeError, UnknownName
-from potok.statements.inserts import insert_rows
+from potok.statements.records.inserts import insert_rows
 from statements.playing import Play
 
 SOURCES = """

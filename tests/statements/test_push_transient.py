@@ -12,8 +12,8 @@ from potok.log.embedded.embedded_broker import EmbeddedBroker
 from potok.settings import Settings
 from potok.snapshots.tables import known_queries
 from potok.statements.database import Database
-from potok.statements.inserts import insert_rows
 from potok.statements.push.transient import PREFIX, remove_leftovers
+from potok.statements.records.inserts import insert_rows
 from potok.statements.results import Push, Row
 from potok.statements.session import SqlSession
 

@@ -9,9 +9,9 @@ import pytest
 
 from potok.errors import QueryError
 from potok.runtime.queries.errors import NotRunning
-from potok.statements import runner as runners
 from potok.statements.catalog.catalog_state import Wanted
-from potok.statements.runner import Runner
+from potok.statements.queries import runner as runners
+from potok.statements.queries.runner import Runner
 from potok.topology.graph import Topology
 
 

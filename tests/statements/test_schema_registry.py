@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from potok.sql.errors import Refused
-from potok.statements.print_records import shown_values
+from potok.statements.records.print_records import shown_values
 from potok.testing import TestDriver
 
 ORDER: dict[str, Any] = {

@@ -54,7 +54,10 @@ COMMANDS = {
     "demo": ("potok.cli.demo", "Run the demo: process a live stream of orders and open its web page."),
     "kafka": ("potok.cli.log.kafka", "Start and stop a single-node Kafka on this machine, for development."),
     "settings": ("potok.cli.settings", "Show every setting with its value and its origin."),
-    "doctor": ("potok.cli.doctor", "Check that this machine can run Potok, and show how to fix what is missing."),
+    "doctor": (
+        "potok.cli.checks.doctor",
+        "Check that this machine can run Potok, and show how to fix what is missing.",
+    ),
 }
 """Name, module and help text. The module has an `app` created by `command_app()` and is imported when called."""
 

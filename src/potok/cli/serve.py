@@ -101,7 +101,7 @@ def serve(
     from potok.statements.catalog.remote_queries import queries_are_running
     from potok.statements.database import Database
     from potok.statements.errors import ServedElsewhere
-    from potok.statements.readings import database_monitor
+    from potok.statements.queries.readings import database_monitor
 
     settings = settings_of(context, broker, state=state)
     limits = Limits(

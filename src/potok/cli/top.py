@@ -31,7 +31,7 @@ _REST, _REST_WIDE = 54, 88
 def top(
     context: typer.Context,
     once: Annotated[
-        bool, typer.Option("--once", help="Print the queries once; the default if this is no terminal.")
+        bool, typer.Option("--once", help="Print the queries once; the default if stdout is not a terminal.")
     ] = False,
     every: Annotated[float, typer.Option(min=0.2, metavar="SECONDS", help="How often to refresh.")] = 1.0,
     broker: Broker = None,
@@ -39,7 +39,7 @@ def top(
 ) -> None:
     """Watch all queries of a log, the worst first, until Ctrl-C.
 
-    Lag counts records that are not yet read; oldest is how long the first of them has been in the log. With --json, a
+    Lag is the number of unread records; oldest is the age of the first of them. With --json, a
     line per query is printed once.
     """
     from potok.server.figures.figures import Figures

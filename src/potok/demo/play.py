@@ -24,7 +24,7 @@ from potok.server.figures.query_feed import QueryFeed
 from potok.server.server import Server
 from potok.settings import Settings
 from potok.statements.database import Database
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 PARTITIONS = 2
 RETENTION_BYTES = 256 << 20

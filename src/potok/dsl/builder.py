@@ -177,7 +177,8 @@ class StreamsBuilder(Spelling):
         envelope: EnvelopeName = "cloudevents",
         grace: Duration = 0,
     ) -> SagaHandle:
-        """Run a saga: send its commands, follow the events that answer them, and compensate what has to be undone.
+        """Run a saga: send its commands, process the events that answer them, and send compensations where steps have
+        to be undone.
 
         >>> checkout = builder.saga(Checkout, events=["order-events", "payment-events"], commands="checkout-commands")
 
@@ -215,7 +216,7 @@ class StreamsBuilder(Spelling):
         Args:
             aggregate: A class declared with `@potok.aggregate`.
             envelope: The envelope of the events that are written.
-            foreign: What to do with events that others have written to the topic of the events.
+            foreign: What to do with events that other programs have written to the topic of the events.
             keep_results: How long a repeated command id is answered with its first result. Results are part of the
                 state of their aggregate.
             partitions: The number of partitions of the topics, if they are created.

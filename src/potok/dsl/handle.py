@@ -1,4 +1,4 @@
-"""Define what the handles of the DSL share: the graph that they extend, their node, and their type variables."""
+"""The base of the handles of the DSL: the graph that they extend, their node, and their type variables."""
 
 from __future__ import annotations
 

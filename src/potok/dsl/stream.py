@@ -134,7 +134,7 @@ class Stream(
         return self.merge(other)
 
     def repartition(self, *, name: str | None = None) -> Stream[K, V]:
-        """Send each record to the shard of its key, so that expensive steps after it are distributed by key."""
+        """Send each record to the shard of its key, so that expensive steps that follow are distributed by key."""
         return self._add(Repartition(self._name(name, "repartition"), calling_location(), self._node))
 
     def to(

@@ -38,7 +38,7 @@ def _warn() -> None:
         return
     for name, at, call in _waiting.values():
         print(
-            f'the topology "{name}" was built, and nothing ran it\n'
+            f'the topology "{name}" was built, but never run\n'
             f"  at {at}\n"
             f"  hint: potok run {os.path.relpath(at.file)}, or end the program with {call}",
             file=sys.stderr,

@@ -123,7 +123,7 @@ class Binary(Expr):
 
 @dataclass(frozen=True, slots=True)
 class Compare(Expr):
-    """A comparison. `==` and `!=` treat null as Python treats None; the ordered ones do not accept it."""
+    """A comparison. `==` and `!=` treat null as Python treats None; the order comparisons do not accept it."""
 
     op: str
     left: Expr

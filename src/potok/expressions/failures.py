@@ -15,7 +15,7 @@ MOST = 20
 """How many failures of one expression are reported individually; the others are counted."""
 
 LONGEST = 500
-"""How much of a message is stored."""
+"""The maximum length of a stored message."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ class NoAgent(TopologyError):
 class Agent(Destination):
     """A function that processes the records of a topic, one after the other.
 
-    `key` spreads it over the shards by a field or a function of the value; `sends` and `tables` name what the build
-    cannot see in its code.
+    `key` spreads it over the shards by a field or a function of the value; `sends` and `tables` name topics and tables
+    that static analysis of its code cannot find.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Agent(Destination):
         self.sinks.append(sink)
 
     def moves(self) -> list[tuple[str, Any]]:
-        """Return what the agent requests of its stream before the first record: to be grouped, to go through a
-        topic, to be combined with another one, or to be echoed.
+        """Return the operations that the agent requests of its stream before the first record: grouping, a topic in
+        between, combining with another stream, or echoing.
 
         The code before its loop is run for that, if it mentions one of these.
         """

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from potok.faust.unsupported import REFUSED, CannotImport
 
@@ -80,15 +80,17 @@ class FaustPath(ModuleType):
         self._definitions = {name: (module, other or name) for module, name, other in exports}
         self.__all__ = sorted(self._definitions)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if name in self._definitions:
-            module, there = self._definitions[name]
-            return getattr(import_module(module), there)
-        if name in REFUSED["faust"]:
-            raise CannotImport(name, REFUSED["faust"][name])
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(name)
+            if name in self._definitions:
+                module, there = self._definitions[name]
+                return getattr(import_module(module), there)
+            if name in REFUSED["faust"]:
+                raise CannotImport(name, REFUSED["faust"][name])
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __dir__(self) -> list[str]:
         return self.__all__

@@ -24,8 +24,8 @@ from potok.statements.catalog.command_log import Command
 from potok.statements.catalog.stored_values import sql_name
 from potok.statements.database import Database
 from potok.statements.prepared import parsed_script
+from potok.statements.queries.runner import QueryInfo
 from potok.statements.results import Done, Push, Rows
-from potok.statements.runner import QueryInfo
 from potok.statements.session import CHANGES, SqlSession
 from potok.topology.nodes import AgentTable
 

@@ -1,7 +1,7 @@
 """Test one agent alone: `async with agent.test_context() as t: await t.put(...)`.
 
 The agent runs as in a batch, over its own tables, which are deleted after the test. Inside the context, tables and
-topics are those of the test: it can read what the agent wrote, and write what the agent should find.
+topics are those of the test: it can read the rows that the agent wrote, and write rows for the agent to read.
 """
 
 from __future__ import annotations

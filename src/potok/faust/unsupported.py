@@ -1,4 +1,4 @@
-"""What Faust has and Potok does not: each name, with what to use instead."""
+"""The names of Faust that Potok does not have, each with what to use instead."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def _other(value: Any) -> Any:
 
 
 class Web:
-    """What a page answers with: `return web.json({...})`, `raise web.NotFound("no such user")`."""
+    """Creates the response of a page: `return web.json({...})`, `raise web.NotFound("no such user")`."""
 
     WebError: ClassVar = exceptions.WebError
     ServerError: ClassVar = exceptions.ServerError

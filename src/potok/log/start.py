@@ -16,7 +16,7 @@ topic; partitions that are not named start at their first record."""
 
 
 class NotAStart(LogError):
-    """A value that says nothing about where to start."""
+    """A value that does not name a start position."""
 
     def __init__(self, start: object) -> None:
         super().__init__(

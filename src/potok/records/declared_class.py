@@ -18,7 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from potok.records.value import Value
+from potok.records.value import Value, attribute
 
 _KEY = b"potok.class"
 _CHOICE = b"potok.classes"
@@ -189,7 +189,7 @@ def _missing_attribute(declared: Any) -> Callable[[Any, str], Any]:
     def __getattr__(self: Any, name: str) -> Any:  # noqa: N807
         if hasattr(type(self), name):
             return object.__getattribute__(self, name)
-        return own(self, name) if own is not None else Value.__getattr__(self, name)
+        return own(self, name) if own is not None else attribute(self, name)
 
     return __getattr__
 

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+
+def attribute(value: Value, name: str) -> Any:
+    """Return a field of a value as an attribute; a struct is a `Value` too."""
+    try:
+        found = value[name]
+    except KeyError:
+        raise AttributeError(_missing(value, name)) from None
+    return Value(found) if type(found) is dict else found
 
 
 class Value(dict[str, Any]):
@@ -18,15 +27,11 @@ class Value(dict[str, Any]):
 
     __slots__ = ()
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            found = self[name]
-        except KeyError:
-            raise AttributeError(_missing(self, name)) from None
-        return Value(found) if type(found) is dict else found
+    if not TYPE_CHECKING:
+        __getattr__ = attribute
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f'a value cannot be changed in place; create a new one: {{**v, "{name}": ...}}')
+        def __setattr__(self, name: str, value: object) -> NoReturn:
+            raise AttributeError(f'a value cannot be changed in place; create a new one: {{**v, "{name}": ...}}')
 
 
 def _missing(value: Value, name: str) -> str:

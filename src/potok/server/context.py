@@ -32,7 +32,7 @@ from potok.server.sagas import KnownSagas
 from potok.server.tables.table_reads import TableReads, find_source
 from potok.snapshots.tables import NoSuchQuery, query_named
 from potok.statements.database import Database
-from potok.statements.readings import database_monitor
+from potok.statements.queries.readings import database_monitor
 
 
 class Site:

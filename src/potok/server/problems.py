@@ -14,10 +14,7 @@ from potok.log.errors import DiskFull, KeylessRecord, MetadataConflict, RecordTo
 from potok.patterns.sagas.control import UnknownAction
 from potok.server.errors import Busy, ServingError
 from potok.server.ksql.json_rows import dump
-from potok.snapshots.position_wait import PositionNotReachedError
-from potok.snapshots.rows.key_text import NotAKey
-from potok.snapshots.rows.versions import BeforeHistory, NoHistory
-from potok.snapshots.saga_instances import (
+from potok.snapshots.patterns.saga_instances import (
     ActionRefused,
     NoNextPage,
     NoSuchInstance,
@@ -25,6 +22,9 @@ from potok.snapshots.saga_instances import (
     SeveralSagas,
     UnknownState,
 )
+from potok.snapshots.position_wait import PositionNotReachedError
+from potok.snapshots.rows.key_text import NotAKey
+from potok.snapshots.rows.versions import BeforeHistory, NoHistory
 from potok.snapshots.table_search import TooManyVersions
 from potok.snapshots.table_view import NotWindowed
 from potok.snapshots.tables import NoSuchQuery, NoSuchTable

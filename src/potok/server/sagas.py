@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from potok.snapshots.saga_instances import SagaOf, sagas_of
+from potok.snapshots.patterns.saga_instances import SagaOf, sagas_of
 from potok.snapshots.tables import known_queries
 from potok.state.entry import metadata_key_of
 from potok.statements.database import Database
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 
 class KnownSagas:

@@ -66,7 +66,7 @@ def serve(
     need_extra("serving a log", "server")
     from potok.server.server import Server
     from potok.statements.database import Database
-    from potok.statements.query_tables import QueryTables
+    from potok.statements.queries.query_tables import QueryTables
 
     url = broker.url if isinstance(broker, Broker) else str(broker)
     chosen = Settings.load(broker=url, **settings)

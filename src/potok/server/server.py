@@ -18,7 +18,7 @@ from potok.server.figures.figures import Figures
 from potok.server.pages import Files, Page
 from potok.server.tls import Tls
 from potok.statements.database import Database
-from potok.statements.query_tables import Controlled, Differences, QueryTables
+from potok.statements.queries.query_tables import Controlled, Differences, QueryTables
 
 DEFAULT_PORT = 8088
 SWITCH_S = 0.001

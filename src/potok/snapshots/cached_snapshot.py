@@ -20,7 +20,7 @@ _WATCHED = ("ledger", "state", "cells", "tables")
 
 
 class NotFrozen(QueryError):
-    """A store whose snapshots change while they are read: none of them can be cached."""
+    """A store whose snapshots change while they are read, so that they cannot be cached."""
 
     def __init__(self, query: str) -> None:
         super().__init__(f'snapshots of query "{query}" cannot be cached', hint="read its tables one by one")

@@ -88,7 +88,7 @@ class Ledgers:
         found = self._outputs[query].written_by(position) if query in self._outputs else None
         if found is not None:
             return found
-        # Committed by an earlier version, or its offsets were moved: everything that is there.
+        # Committed by an earlier version, or its offsets were moved: wait for all available records.
         topics = [topic for topic in sorted(links.writes) if self._broker.has_topic(topic)]
         ends = self._broker.end_offsets_of(topics) if topics else {}
         return Position(ends)

@@ -1,4 +1,4 @@
-"""What gateways and captures report to their log, so that any process can show them."""
+"""The status that gateways and captures report to their log, so that any process can show it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = "source_status/"
 GATEWAY, CAPTURE = "gateway", "capture"
 
 SILENT_MS = 15_000
-"""A source that has not reported for this long has ended without saying so."""
+"""A source that has not reported for this long is considered dead."""
 
 
 @dataclass(frozen=True, slots=True)

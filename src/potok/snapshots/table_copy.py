@@ -30,7 +30,7 @@ class Changes(NamedTuple):
     written: Cells
     """Rows that are new, or have another value."""
     deleted: Cells
-    """Rows that do not exist any more, with the value that they had."""
+    """Rows that no longer exist, with their last value."""
 
 
 def copy_table(reader: ColumnReader, snapshot: Snapshot, directory: Path, part: Part = EVERYTHING) -> None:

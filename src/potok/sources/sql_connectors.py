@@ -21,7 +21,7 @@ from potok.sources.polling.growing_files import GrowingFiles
 from potok.sql.catalog import Connector
 from potok.sql.errors import Refused
 from potok.statements.connectors import ConnectorInfo, Connectors
-from potok.statements.runner import BackOff
+from potok.statements.queries.runner import BackOff
 
 STOP_S = 5.0
 SECRET_PREFIX = "POTOK_CONNECTOR_"

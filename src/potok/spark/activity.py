@@ -1,4 +1,4 @@
-"""What the Spark of this process is doing."""
+"""Report what Spark is doing in this process."""
 
 from __future__ import annotations
 

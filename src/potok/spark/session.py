@@ -18,11 +18,11 @@ from potok.errors import SetupError
 from potok.java_runtime import Java, find_java, java_home_for_spark
 from potok.redact import is_secret
 from potok.settings import Settings
-from potok.spark.authentication import as_submitted, authentication
-from potok.spark.class_archive import ClassArchive
 from potok.spark.shutdown import hush_driver
 from potok.spark.signals import deferred_signals
-from potok.spark.start_errors import start_errors
+from potok.spark.start.authentication import as_submitted, authentication
+from potok.spark.start.class_archive import ClassArchive
+from potok.spark.start.start_errors import start_errors
 from potok.spark.worker_logs import task_log_options
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from potok.runtime.batches.task_output import by_slot, position_after, publish_s
 from potok.settings import Settings
 from potok.spark.connector import ROW_TYPE, Connector, connector_of, read_rows
 from potok.spark.driver_spark import DriverSpark
-from potok.spark.lost_jvm import JvmGone, jvm_is_gone
 from potok.spark.session import spark_context
+from potok.spark.start.lost_jvm import JvmGone, jvm_is_gone
 from potok.spark.worker_logs import set_up_logs
 
 if TYPE_CHECKING:

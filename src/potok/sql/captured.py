@@ -64,7 +64,7 @@ def debezium_formats(formats: Sides, *, is_table: bool, captured: bool) -> Sides
 
 
 def captures_of(sources: Iterable[Source], urls: dict[str, str]) -> list[Capture]:
-    """Return the captures that the tables of a catalog ask for; `urls` has the databases by their variables."""
+    """Return the captures that the tables of a catalog require; `urls` has the databases by their variables."""
     tables: dict[tuple[str, str], list[str]] = {}
     for source in sources:
         if source.captured is not None:

@@ -1,4 +1,4 @@
-"""What statements know by name: streams, tables, types. A catalog is never changed; a statement makes another."""
+"""The names that statements can use: streams, tables, types. A catalog is immutable; a statement creates a new one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SourceColumn:
 
 @dataclass(frozen=True, slots=True)
 class WindowShape:
-    """What the keys of a windowed source hold besides the key: `kind` is TUMBLING, HOPPING or SESSION."""
+    """The windows in the keys of a windowed source: `kind` is TUMBLING, HOPPING or SESSION."""
 
     kind: str
     size_ms: int | None = None
@@ -34,10 +34,9 @@ class WindowShape:
 
 @dataclass(frozen=True, slots=True)
 class StoredTable:
-    """How the rows of a table lie that a program keeps, and no statement: as data of Python's.
-
-    `table` is what the query calls it. `value` gives the columns of a stored value, `key` the column of a stored key,
-    and `keys` the stored keys that a value of that column may stand for.
+    """How the rows of a table of a program are stored, as Python data. `table` is its name in the query. `value`
+    returns the columns of a stored value, `key` the column of a stored key, and `keys` the stored keys that a value of
+    that column may represent.
     """
 
     table: str
@@ -50,7 +49,7 @@ class StoredTable:
 
 @dataclass(frozen=True, slots=True)
 class CapturedTable:
-    """A table of a database whose changes land in the topic of a source."""
+    """A table of a database whose changes are written to the topic of a source."""
 
     variable: str
     """The environment variable with the URL of the database."""
@@ -62,7 +61,7 @@ class CapturedTable:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A stream or table over a topic: how its bytes are read, and how they are written."""
+    """A stream or table over a topic, with its formats."""
 
     name: str
     is_table: bool
@@ -83,10 +82,10 @@ class Source:
     query: str = ""
     """The query that writes it, if one does."""
     table_of: str = ""
-    """The query that keeps its rows, where they can be pulled."""
+    """The query that stores its rows, if pull queries can read it."""
     captured: CapturedTable | None = None
     stored_table: StoredTable | None = None
-    """How that query keeps them, where it is not a statement's."""
+    """How that query stores them, if it is not the query of a statement."""
 
     @property
     def kind(self) -> str:
@@ -142,16 +141,16 @@ class Catalog:
     sources: Mapping[str, Source] = field(default_factory=dict)
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     built_in: Mapping[str, Source] = field(default_factory=dict)
-    """Sources that no statement made. One of the same name that a statement makes hides them."""
+    """Sources that no statement created. A source of the same name that a statement creates hides them."""
     missing: Mapping[str, str] = field(default_factory=dict)
-    """Sources that were made elsewhere, and why their statements cannot be loaded."""
+    """Sources that another process created, and why their statements cannot be loaded."""
     connectors: Mapping[str, Connector] = field(default_factory=dict)
 
     def source(self, name: str, location: SourceLocation | None = None) -> Source:
-        """Raises `UnknownName` with the nearest name there is."""
+        """Raises `UnknownName` with the most similar name."""
         found = self.sources.get(name) or self.built_in.get(name)
         if found is None and name in self.missing:
-            hint = "it reads or calls what is not known in this process; --functions FILE loads functions"
+            hint = "it uses a source or a function that is unknown in this process; --functions FILE loads functions"
             message = f"{quoted(name)} exists but cannot be loaded: {self.missing[name]}"
             raise UnknownName(message, hint=hint, location=location)
         if found is None:
@@ -161,7 +160,7 @@ class Catalog:
         return found
 
     def with_source(self, source: Source) -> Catalog:
-        """Append the source, also if it replaces one."""
+        """Add the source at the end, even if it replaces another."""
         others = self.without_source(source.name)
         return replace(others, sources={**others.sources, source.name: source})
 
@@ -192,7 +191,7 @@ class Catalog:
         return replace(self, connectors={key: each for key, each in self.connectors.items() if key != name})
 
     def readers(self, topics: Iterable[str]) -> list[Source]:
-        """The sources over any of these topics."""
+        """Return the sources over any of these topics."""
         wanted = set(topics)
         return [source for source in self.sources.values() if source.topic in wanted]
 

@@ -147,7 +147,7 @@ def timestamp_of(options: Options, columns: Sequence[SourceColumn]) -> str:
     text = options.text("TIMESTAMP_FORMAT")
     if column.type == VARCHAR and not text:
         hint = "add TIMESTAMP_FORMAT = 'yyyy-MM-dd''T''HH:mm:ss'"
-        raise Refused(f"{quoted(column.name)} is text: how is it read?", hint=hint, location=location)
+        raise Refused(f"{quoted(column.name)} is text and has no format", hint=hint, location=location)
     if column.type not in (BIGINT, TIMESTAMP, VARCHAR):
         hint = "choose a column of type BIGINT, TIMESTAMP or VARCHAR"
         raise SqlTypeError(f"{quoted(column.name)} is {type_name(column.type)}", hint=hint, location=location)

@@ -1,4 +1,4 @@
-"""The types of SQL are Arrow types; this is how they are called."""
+"""The names of SQL types, which are Arrow types."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SPELLINGS: Final = {
     "INT": INT,
     "STRING": VARCHAR,
 }
-"""Every scalar type by the names under which a statement may ask for it."""
+"""Every scalar type by the names that statements may use."""
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:
@@ -69,7 +69,7 @@ def is_number(type_: pa.DataType) -> bool:
 
 
 def type_name(type_: pa.DataType, own: Callable[[pa.DataType], str | None] = lambda _: None) -> str:
-    """How a statement spells a type, or a part of one that has a name of its `own`.
+    """Return the SQL name of a type, or of a part of one that has a name of its `own`.
 
     >>> type_name(array(map_of(VARCHAR, decimal(4, 2))))
     'ARRAY<MAP<VARCHAR, DECIMAL(4, 2)>>'

@@ -1,4 +1,4 @@
-"""Connectors of a catalog: what runs them, and what SHOW and DESCRIBE say of them."""
+"""Connectors of a catalog: the interface that runs them, and their rows in SHOW and DESCRIBE."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ConnectorInfo:
 
 
 class Connectors(ABC):
-    """Runs connectors. The gateway implements it, which is in a room above this one."""
+    """Runs connectors. Implemented by the gateway, which this package does not import."""
 
     @abstractmethod
     def check(self, connector: Connector) -> None:
@@ -44,7 +44,7 @@ class Connectors(ABC):
 
     @abstractmethod
     def settle(self, wanted: Mapping[str, Connector]) -> None:
-        """Run these connectors and no others. One that cannot start is shown with the reason, and tried again."""
+        """Run these connectors and no others. One that cannot start is shown with the reason, and is retried."""
 
     @abstractmethod
     def close(self) -> None:
@@ -52,7 +52,7 @@ class Connectors(ABC):
 
 
 class NoConnectors(Connectors):
-    """What a process has that cannot run connectors."""
+    """The connectors of a process that cannot run them."""
 
     def check(self, connector: Connector) -> None:
         raise Refused("this process cannot run connectors", hint="potok serve and potok sql can")

@@ -14,7 +14,7 @@ from potok.log.broker import Broker
 from potok.runtime.monitoring.figures import GroupFigures
 from potok.runtime.queries.lock import QueryAlreadyRuns
 from potok.settings import Settings
-from potok.spark.lost_jvm import JvmGone, jvm_is_gone
+from potok.spark.start.lost_jvm import JvmGone, jvm_is_gone
 from potok.sql.catalog import Catalog, Source
 from potok.sql.errors import SqlError
 from potok.sql.functions.registry import users_functions
@@ -29,13 +29,13 @@ from potok.statements.catalog.refusals import check_change, check_sources
 from potok.statements.catalog.remote_queries import CATALOG_GROUP, alone, queries_are_running, remote_state, wait_remote
 from potok.statements.catalog.schema_inference import register_schemas, with_registry
 from potok.statements.connectors import ConnectorInfo, Connectors, NoConnectors
-from potok.statements.dead_letter_log import DeadLetterLog
 from potok.statements.errors import NotRunningHere, NotYetRemoved
 from potok.statements.messages import command_id_of, cycle_message, damage_message, done_message
-from potok.statements.processing_log import make_log_if_read
 from potok.statements.push.transient import remove_leftovers
+from potok.statements.queries.dead_letter_log import DeadLetterLog
+from potok.statements.queries.processing_log import make_log_if_read
+from potok.statements.queries.runner import LAST_RETRY_S, BackOff, QueryInfo, Runner
 from potok.statements.results import Done
-from potok.statements.runner import LAST_RETRY_S, BackOff, QueryInfo, Runner
 
 if TYPE_CHECKING:
     from potok.runtime.queries.query_group import QueryGroup
@@ -58,7 +58,7 @@ class Database:
         runs: Whether this process runs the queries once they are needed. Otherwise statements are only recorded, and
         the process that runs the queries executes them.
         logs_dead_letters: Whether to log the dead letters of the queries.
-        connectors: What runs connectors; without it, they cannot be created.
+        connectors: Runs connectors; without it, they cannot be created.
     """
 
     keeps_commands: ClassVar[bool] = True

@@ -15,13 +15,13 @@ from potok.sql.properties import Properties, canonical, check_property
 from potok.sql.syntax import ast
 from potok.statements.database import Database
 from potok.statements.dry_run import DryRun
-from potok.statements.inserts import insert_values
 from potok.statements.inspect.inspect import assert_topic, describe, explain, show
 from potok.statements.inspect.settings import set_property
 from potok.statements.prepared import parsed_script
-from potok.statements.processing_log import make_log_if_read
 from potok.statements.pull.pull import run_pull
 from potok.statements.push.push import start_print, start_push
+from potok.statements.queries.processing_log import make_log_if_read
+from potok.statements.records.inserts import insert_values
 from potok.statements.results import Done, Executed, Push, Result
 from potok.statements.session_variables import SessionVariables
 

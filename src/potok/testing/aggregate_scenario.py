@@ -11,7 +11,7 @@ from potok.events.event_type import event_name
 from potok.patterns.aggregates.data import Json, to_json
 from potok.patterns.aggregates.definition import definition_of
 from potok.patterns.aggregates.messages import ANY, Result, command_record, commands_topic, read_result, results_topic
-from potok.snapshots.aggregates import Aggregates
+from potok.snapshots.patterns.aggregates import Aggregates
 from potok.testing.driver import TestDriver
 
 KEY = "scenario"
@@ -20,7 +20,8 @@ _ANY: Any = object()
 
 
 class AggregateScenario:
-    """What has happened to one aggregate so far. `then` plays all of it through the operator, and compares."""
+    """The events and commands of one aggregate so far. `then` runs all of them through the operator and compares the
+    outcome."""
 
     def __init__(self, cls: type, events: Sequence[Any]) -> None:
         self._cls, self._definition = cls, definition_of(cls)
@@ -49,7 +50,7 @@ class AggregateScenario:
     def then(
         self, *events: Any, rejected: str | None = None, status: str | None = None, state: Any = _ANY
     ) -> AggregateScenario:
-        """Compare what has come of the commands since the last `then`.
+        """Compare the outcome of the commands since the last `then`.
 
         Args:
             events: The events, in order. Without `rejected` or `status`, each command must have been accepted.

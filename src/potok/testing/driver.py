@@ -74,7 +74,7 @@ class SqlDriver(TestDriver):
     """
 
     drive: type[QueryDriver] = QueryDriver
-    """What runs the batches of one query."""
+    """The driver of the batches of one query."""
 
     def __init__(
         self,

@@ -31,7 +31,7 @@ from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.planning.watermark import windowed_steps
 from potok.runtime.queries.prepare import Buildable, Prepared, make_topics, prepare, topology_of
 from potok.settings import Settings
-from potok.snapshots.aggregates import Aggregates
+from potok.snapshots.patterns.aggregates import Aggregates
 from potok.snapshots.table_view import TableView
 from potok.snapshots.tables import NoSuchTable, Tables
 from potok.spark.dataframes import session_of

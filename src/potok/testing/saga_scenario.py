@@ -28,7 +28,8 @@ _ANY: Any = object()
 
 
 class SagaScenario:
-    """What has happened so far. Each method adds to it; `then` plays all of it through the operator, and compares."""
+    """What has happened so far. Each method adds to it; `then` runs all of it through the operator and compares the
+    outcome."""
 
     def __init__(self, saga: Any, events: Sequence[Any]) -> None:
         self._saga, self._definition = saga, definition_of(saga)
@@ -69,7 +70,7 @@ class SagaScenario:
         state: str | None = _ANY,
         dead_letters: int = 0,
     ) -> SagaScenario:
-        """Compare what has come of the latest events, times and actions, since `given` or the last `then`.
+        """Compare the outcome of the events, times and actions since `given` or the last `then`.
 
         Args:
             sent: The commands, in order.

@@ -25,7 +25,7 @@ def _option(text: str, **arguments: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """One database whose changes land in topics. See docs/cdc.md."""
+    """One database whose changes are written to topics. See docs/cdc.md."""
 
     url: str = _option("The database: `postgresql://user@host/database` or `mysql://user@host/database`.", repr=False)
     tables: tuple[str, ...] = _option(

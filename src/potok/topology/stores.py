@@ -25,7 +25,7 @@ class StoreNotOpen(StateError):
 
 
 class Store:
-    """What all kinds share."""
+    """The base of all kinds of stores."""
 
     kind = ""
 

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import Any, TypedDict, assert_type
 
 import potok
-from potok import Stream, StreamsBuilder, Table, hours, minutes, run, tumbling
+from potok import Stream, StreamsBuilder, Table, faust, hours, minutes, run, tumbling
 from potok.dsl.grouping.grouped_stream import GroupedStream, WindowedStream
 from potok.dsl.grouping.grouped_table import GroupedTable
 from potok.dsl.processed_stream import ProcessedStream
 from potok.dsl.table import GlobalTable
+from potok.faust.tables.windowed import WindowedTable
+from potok.faust.types import RecordMetadata
 
 
 @dataclass
@@ -131,3 +133,39 @@ orders.processValues(twice, name="pv").forEach(print)
 builder.globalTable("more-products", value=Priced)
 
 run(builder)
+
+app = faust.App("typed-faust", stream_buffer_maxsize=5)
+assert_type(app.conf.id, str)
+assert_type(app.conf.stream_buffer_maxsize, int | None)
+app.conf.topic_partitions = 3
+app.conf.broker = "kafka://localhost:9092"
+scores = app.Table("scores", default=int)
+scores["ada"] += 1
+assert_type(scores, faust.Table)
+assert_type(app.SetTable("names", value_type=str), faust.SetTable)
+assert_type(scores.tumbling(3600).name, str)
+assert_type(app.Table("hourly", default=int, window=faust.TumblingWindow(3600)), WindowedTable)
+
+
+@app.timer(1.0)
+async def poll() -> None: ...
+
+
+@app.task(traced=False)
+def once(number: int = 0) -> str:
+    return str(number)
+
+
+assert_type(once(1), str)
+
+
+@app.service
+class Feed(faust.Service):
+    @faust.Service.task
+    async def read(self) -> int:
+        return 1
+
+
+async def forwarded(event: faust.Event) -> None:
+    assert_type(await event.forward("out"), RecordMetadata)
+    assert_type(await Feed().read(), int)

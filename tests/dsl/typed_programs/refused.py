@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import potok
-from potok import StreamsBuilder, Table, hours, minutes, tumbling
+from potok import StreamsBuilder, Table, faust, hours, minutes, tumbling
 
 
 @dataclass
@@ -64,3 +64,35 @@ orders.to_table(name="t", ttl="1 day", ttl_clock="wall")  # error
 orders.to_files("lake", format="csv")  # error
 builder.describe("svg")  # error
 builder.stream("orders", value=Order, vlaue_format="json")  # error
+
+# A Faust-style program.
+app = faust.App("mistakes")
+counts_by_user = app.Table("counts", default=int)
+hourly = app.Table("hourly", default=int, window=faust.TumblingWindow(3600))
+print(app.conf.nonsense)  # error
+app.conf.stream_buffer_maxsise = 5  # error
+app.conf.stream_buffer_maxsize = "many"  # error
+app.conf.topic_partitions + "1"  # error
+print(app.nonsense)  # error
+app.tabel("counts")  # error
+counts_by_user.tumblin(3600)  # error
+counts_by_user.relative_to_now()  # error
+hourly.relative_to_noww()  # error
+app.topic("orders").sned(value=1)  # error
+
+
+@app.timer(1.0)
+def poll(number: int) -> None: ...
+
+
+@app.task
+async def once() -> None: ...
+
+
+poll("one")  # error
+once(1)  # error
+
+
+async def forward(event: faust.Event) -> None:
+    print((await event.forward("out")).ofset)  # error
+    print(event.vlaue)  # error

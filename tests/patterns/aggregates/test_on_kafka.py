@@ -27,9 +27,9 @@ from potok.runtime.queries.prepare import prepare
 from potok.runtime.queries.query_group import QueryGroup
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.snapshots.aggregates import Aggregates
+from potok.snapshots.patterns.aggregates import Aggregates
 from potok.snapshots.tables import Tables
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from runtime.one_query import group_of, process_all
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from potok.server.server import Server
 from potok.settings import Settings
 from potok.snapshots.progress import read_progress
 from potok.snapshots.tables import Tables
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from potok.testing import TestDriver
 
 SMALL = cep.event("small", lambda e: e["amount"] < 10)

@@ -14,9 +14,10 @@ from potok.runtime.planning.pace import FIRST, LEAST, SHRINKAGE, WARM_UP, WARM_U
 TARGET_MS = 1_000
 SETTLED = 40
 """So many batches are for finding the size."""
-REACHABLE, BEYOND = 0.45, 0.7
-"""Up to the first share of the target as fixed cost, batches keep to twice the target and records get 70 % of the time.
-From 0.6 on no constant size does both. Between the two shares, 70 % would need an exact estimate of noisy durations."""
+REACHABLE = 0.4
+"""Up to this share of the target as fixed cost, batches keep to twice the target. From 0.6 on no constant size does so
+and gives records 70 % of the time. Between the two shares, batches become longer: their durations are noisy, so the
+estimate of the fixed cost has an error, and throughput matters more."""
 
 
 class Backlog:
@@ -95,8 +96,7 @@ def test_a_backlog_is_read_nearly_as_fast_as_by_the_best_constant_size_and_batch
         while len(backlog.sizes) < SETTLED + 80:
             backlog.start()
             backlog.run(min(restart_every, SETTLED + 80 - len(backlog.sizes)), noise, scatter, warm_up_ms)
-        exact = REACHABLE * TARGET_MS < backlog.fixed_ms < BEYOND * TARGET_MS
-        assert backlog.rate >= (0.6 if exact else 0.7) * backlog.best_rate
+        assert backlog.rate >= 0.7 * backlog.best_rate
         if backlog.fixed_ms <= REACHABLE * TARGET_MS:
             assert median(backlog.times[SETTLED:]) <= 2 * TARGET_MS
 

@@ -16,7 +16,7 @@ from potok.runtime.queries.group_query import QueryState
 from potok.runtime.queries.lock import QueryAlreadyRuns, QueryLock
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import read_progress
-from potok.spark.lost_jvm import JvmGone
+from potok.spark.start.lost_jvm import JvmGone
 from potok.testing.outputs import read_outputs
 from runtime.queries.by_hand import ByHand, Rows, counting, read_counts, send
 

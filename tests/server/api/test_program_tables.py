@@ -15,7 +15,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.server.access.tokens import Tokens
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from potok.topology.nodes.windows import tumbling_ms
 
 HOUR_MS = 3_600_000

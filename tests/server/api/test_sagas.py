@@ -17,7 +17,7 @@ from potok.records.position import Position
 from potok.server.access.tokens import Tokens
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from potok.testing import TestDriver
 
 
@@ -86,7 +86,7 @@ def test_an_instance_shows_its_steps_timers_and_history(client: httpx.Client) ->
         ("/sagas?saga=nothing", 404, "there is no saga"),
         ("/sagas?limit=0", 400, "limit"),
         ("/sagas/checkout?limit=1000000000", 400, "limit exceeds"),
-        ("/sagas/checkout?after=x", 400, "a page of all states has no next one"),
+        ("/sagas/checkout?after=x", 400, "pages of all states cannot be continued"),
         ("/sagas/checkout/changes?from=later", 400, "a feed cannot start"),
     ],
 )

@@ -10,7 +10,7 @@ import pytest
 from patterns.aggregates.orders import program
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from potok.testing import TestDriver
 
 

@@ -14,7 +14,7 @@ from potok.server.console.pages import STATIC
 from potok.server.serve import ServedFiles
 from potok.server.server import Server
 from potok.settings import Settings
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 FIRST_VIEW_BYTES = 300_000
 

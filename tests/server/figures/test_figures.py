@@ -14,7 +14,7 @@ from potok.server.figures import figures as figures_module
 from potok.server.figures.figures import Figures
 from potok.settings import Settings
 from potok.snapshots.tables import NoSuchQuery
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 RUN = Figures._run
 

@@ -8,7 +8,7 @@ import pytest
 from potok.dsl.builder import StreamsBuilder
 from potok.log.open import open_broker
 from potok.server.figures.overview import overview_row, totals, worst_first
-from potok.statements.runner import QueryInfo
+from potok.statements.queries.runner import QueryInfo
 from potok.testing import TestDriver
 
 FIGURES: dict[str, Any] = {

@@ -9,7 +9,7 @@ from potok.log.open import open_broker
 from potok.server.server import Server
 from potok.settings import Settings
 from potok.statements.errors import CannotCompare
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from server.conftest import sell
 from statements.playing import Play
 

@@ -11,7 +11,7 @@ from potok.dsl.builder import StreamsBuilder
 from potok.server.server import Server
 from potok.settings import Settings
 from potok.snapshots.source_status import CAPTURE, GATEWAY, SILENT_MS, encode_status, status_key
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from statements.playing import Play
 
 

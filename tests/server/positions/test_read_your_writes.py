@@ -18,7 +18,7 @@ from potok.server.positions import waits
 from potok.server.server import Server
 from potok.settings import Settings
 from potok.state.entry import metadata_key_of
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from server.conftest import SHOP
 from statements.playing import Play
 

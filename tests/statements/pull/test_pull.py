@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from potok.sql.errors import Refused, SqlError, SqlTypeError, UnknownName
-from potok.statements.inserts import insert_rows
+from potok.statements.records.inserts import insert_rows
 from potok.statements.results import Rows
 from statements.playing import Play
 

@@ -8,11 +8,11 @@ import pytest
 
 from operators.core.in_process import InProcess
 from potok.sql.syntax import ast
-from potok.statements.inserts import insert_rows
 from potok.statements.push.failures import PushFailures
 from potok.statements.push.plan import plan_transient
 from potok.statements.push.push import RecordPush
 from potok.statements.push.tail import tail_of
+from potok.statements.records.inserts import insert_rows
 from potok.statements.results import Row
 from sql.syntax.one_statement import parse_statement
 from statements.playing import Play

@@ -10,11 +10,11 @@ import pytest
 from potok.records.log_record import LogRecord
 from potok.sql.errors import Refused, SqlError, UnknownName
 from potok.statements.errors import NotRunningHere
-from potok.statements.inserts import insert_rows
 from potok.statements.push import push as pushing
 from potok.statements.push import tail
 from potok.statements.push.push import TooManyKeys
 from potok.statements.push.tail import SlowReader
+from potok.statements.records.inserts import insert_rows
 from potok.statements.results import Push, Row
 from statements.playing import Play
 

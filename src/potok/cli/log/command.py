@@ -26,7 +26,7 @@ class BadCommand(PotokError):
 
 
 class NotAccepted(PotokError):
-    """A command that was decided and not accepted."""
+    """A command that was not accepted."""
 
 
 @app.command("list")
@@ -48,7 +48,7 @@ def list_commands(context: typer.Context, broker: Broker = None, as_json: Json =
 def send(
     context: typer.Context,
     aggregate: Annotated[str, typer.Argument(help="The name of the aggregate: orders.")],
-    aggregate_id: Annotated[str, typer.Argument(metavar="ID", help="Which one: ord_1.")],
+    aggregate_id: Annotated[str, typer.Argument(metavar="ID", help="The id of the aggregate: ord_1.")],
     command: Annotated[str, typer.Argument(help="The name of the command: PayOrder.")],
     data: Annotated[str, typer.Argument(help="Its fields as a JSON object.")] = "{}",
     key: Annotated[
@@ -104,7 +104,7 @@ def _fields(data: str) -> dict[str, Any]:
 
 
 def _known(log: Log) -> dict[str, AggregateDescription]:
-    from potok.snapshots.declared_aggregates import aggregates_in
+    from potok.snapshots.patterns.declared_aggregates import aggregates_in
 
     descriptions = {
         name.split("/")[1]: data for name, data in log.list_metadata("query/").items() if name.endswith("/description")

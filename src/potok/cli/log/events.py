@@ -1,4 +1,4 @@
-"""`potok events`: what events a topic holds, and whether a program can read them."""
+"""`potok events`: list the events of a topic, and check whether a program can read them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check(
             warn(f"{first}: {reason or 'not events, for other reasons'}")
         note(f"{counted(found.records, 'record')} checked")
     if found.more is not None:
-        warn(f"{counted(found.more.records, 'event')} of further types were not listed")
+        warn(f"{counted(found.more.records, 'event')} of other types are not listed")
     if found.bad or any(kind.problem for kind in kinds):
         raise typer.Exit(1)
 

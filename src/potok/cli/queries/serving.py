@@ -32,7 +32,7 @@ def served_tables(
     """Serve the tables of queries that this or another process runs; a query that has not started has no tables yet."""
     need_extra("serving tables", "server")
     from potok.server.server import Server
-    from potok.statements.query_tables import QueryTables
+    from potok.statements.queries.query_tables import QueryTables
 
     with (
         QueryTables(log, settings, queries) as database,

@@ -14,7 +14,7 @@ from potok.cli.state.tables import QueryOption, chosen_query, report_freshness
 
 if TYPE_CHECKING:
     from potok.log.broker import Broker as Log
-    from potok.snapshots.saga_instances import SagaInstances, SagaOf
+    from potok.snapshots.patterns.saga_instances import SagaInstances, SagaOf
 
 app = command_app(no_args_is_help=True, help="List the instances of sagas, and retry, skip or abort them.")
 
@@ -35,7 +35,7 @@ def list_instances(
     as_json: Json = False,
 ) -> None:
     """List instances, those that wait for operators first."""
-    from potok.snapshots.saga_instances import SagaInstances, merged, saga_named
+    from potok.snapshots.patterns.saga_instances import SagaInstances, merged, saga_named
 
     with opened_log(context, broker) as log:
         known = _sagas(log, query)
@@ -100,7 +100,7 @@ def skip(context: typer.Context, saga: SagaName, key: Key, query: QueryOption = 
 
 @app.command()
 def abort(context: typer.Context, saga: SagaName, key: Key, query: QueryOption = None, broker: Broker = None) -> None:
-    """Compensate a running instance; a second time, give up what is still to be compensated."""
+    """Compensate a running instance. The second time, give up the compensations that are still pending."""
     _control(context, saga, key, "abort", query, broker)
 
 
@@ -113,13 +113,13 @@ def _control(context: typer.Context, saga: str, key: str, action: str, query: st
 
 
 def _opened(log: Log, saga: str, query: str | None) -> SagaInstances:
-    from potok.snapshots.saga_instances import SagaInstances, saga_named
+    from potok.snapshots.patterns.saga_instances import SagaInstances, saga_named
 
     return SagaInstances(log, saga_named(_sagas(log, query), saga))
 
 
 def _sagas(log: Log, query: str | None) -> list[SagaOf]:
-    from potok.snapshots.saga_instances import sagas_of
+    from potok.snapshots.patterns.saga_instances import sagas_of
     from potok.snapshots.tables import known_queries
 
     return sagas_of(log, [chosen_query(log, query)] if query else known_queries(log))

@@ -134,7 +134,7 @@ def enable(
     query: QueryOption = None,
     broker: Broker = None,
 ) -> None:
-    """Enable an endpoint that answered 410 Gone; it gets what has waited for it."""
+    """Enable an endpoint that responded with 410 Gone, and send what has been waiting for it."""
     from potok.runtime.webhooks.journal import WebhookJournal
 
     with opened_log(context, broker) as log:

@@ -69,7 +69,7 @@ class CogroupedStream(Spelling, Generic[K, A]):
         if isinstance(window, Session) and (window.opens or window.closes):
             raise TopologyError(
                 "a session of several streams cannot be opened or closed by a function of the value",
-                hint="leave opens= and closes= out, or merge the streams and aggregate that",
+                hint="omit opens= and closes=, or merge the streams and aggregate the merged stream",
                 at=at,
             )
         return CogroupedStream(self._graph, self._parts, window)

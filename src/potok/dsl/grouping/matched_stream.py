@@ -19,7 +19,7 @@ class MatchedStream(Stream[K, V]):
 
     @property
     def timeouts(self) -> Stream[K, V]:
-        """What had matched when the time of `within` was over.
+        """Partial matches whose time limit (`within`) has passed.
 
         >>> alerts.timeouts.to("almost")
         """

@@ -76,8 +76,8 @@ class CaptureHandle:
         """Return the changes of a table as a stream of `op`, `before`, `after` and `ts_ms`.
 
         `op` is `c` for an insert, `u`, `d`, `r` for a row of the snapshot, and `t` for a truncate. `before` is what the
-        database says about it: with the usual replica identity, the key of a deleted row and nothing else. For the
-        whole row before each change, write `shop.table("users", ...).to_stream(changes=True)`.
+        database sends: with the default replica identity, only the key of a deleted row. For the whole row before each
+        change, write `shop.table("users", ...).to_stream(changes=True)`.
 
         Args, as in `table`.
         """
@@ -113,12 +113,12 @@ def _envelope(row: Schema) -> Schema:
 def capture_database(graph: GraphBuilder, url: str, tables: Sequence[str], options: CaptureOptions) -> CaptureHandle:
     at = calling_location()
     try:
-        # A column says its unit in the schema of the database alone, and tables are declared without it.
+        # Only the schema of the database knows the unit of a column, and tables are declared without it.
         given: CaptureOptions = {"times": "micros", **options}
         capture = Capture(url=url, tables=tuple(tables), **given)
     except TypeError as error:
         hint = "see docs/cdc.md for the options"
-        raise TopologyError(f"cdc() got an option that it does not have: {error}", hint=hint, at=at) from error
+        raise TopologyError(f"cdc() has no such option: {error}", hint=hint, at=at) from error
     except TopologyError as error:
         error.at = error.at or at
         raise

@@ -98,7 +98,7 @@ def _with_table(
 ) -> Node:
     at = asked.at
     if asked.within is not None:
-        hint = "leave within= out, or pass grace= to meet the row as of the record's time"
+        hint = "omit within=, or pass grace= to join the row as of the record's time"
         raise TopologyError("a join with a table has no window", hint=hint, at=at)
     on, functions = asked.on, asked.functions
     if isinstance(other, GlobalTable) and on is None:
@@ -149,7 +149,7 @@ def _not_negative(time_ms: int, what: str, at: Location | None) -> int:
 
 
 def history_of(graph: GraphBuilder, table: Node, name: str, at: Location | None) -> Node:
-    """Return the records that a table is made of. Return the table itself if its rows are computed from several
+    """Return the records that a table is read from. Return the table itself if its rows are computed from several
     records or expire.
 
     A table emits one change per row and batch; a join with past versions needs every record.

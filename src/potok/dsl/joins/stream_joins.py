@@ -385,7 +385,7 @@ class Joining(Handle, Generic[K, V]):
             hint = "pass a stream or a table of the same builder"
             raise TopologyError(f"cannot join a stream to {other!r}", hint=hint, at=asked.at)
         if other._graph is not self._graph:
-            raise TopologyError("cannot join what two builders made", hint="use one StreamsBuilder", at=asked.at)
+            raise TopologyError("cannot join handles of two builders", hint="use one StreamsBuilder", at=asked.at)
         name = join_name(self._graph, self._node, other, asked)
         return self._add(join_node(self._graph, self._node, other, name, asked))
 

@@ -1,4 +1,4 @@
-"""What every method that delivers outside the log does: check the guarantee, name the step, add the node."""
+"""Shared by all methods that deliver outside the log: check the guarantee, name the step, add the node."""
 
 from __future__ import annotations
 

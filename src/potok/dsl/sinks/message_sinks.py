@@ -150,8 +150,8 @@ class MessageSinks(Delivering):
         >>> orders.map_values(lambda v: 1).to_statsd("127.0.0.1:8125", metric="orders.{key}")
 
         The value is a number, or has the fields `value` and, if they differ, `type`, `rate` and `relative`, or `member`
-        of a set, as in the topic of a `statsd` listener. Datagrams are sent after the commit, and nobody acknowledges
-        them; if nobody listens, they are lost, and their number is logged.
+        of a set, as in the topic of a `statsd` listener. Datagrams are sent after the commit and are not acknowledged;
+        if nothing listens, they are lost, and their number is logged.
 
         Args:
             address: `HOST:PORT`.

@@ -1,9 +1,7 @@
-"""The allow-list: which bytecode may be traced.
-
-A proxy does not see everything that is done with it: `x is None`, `isinstance(x, int)` and `time.time()` do not
-call it, and a branch taken once is taken for every record. So the bytecode is checked before it is run. Only
-straight-line code passes, and a small simulation of the stack follows what is called and on what: methods of
-the proxies and Potok's functions, nothing else.
+"""The allow-list of bytecode that may be traced. A proxy does not see everything that is done with it: `x is None`,
+`isinstance(x, int)` and `time.time()` do not call it, and a branch taken once is taken for every record. So the
+bytecode is checked before it is run. Only straight-line code passes, and a small simulation of the stack follows what
+is called and on what: methods of the proxies and Potok's functions, nothing else.
 
 Global names and closure variables must hold constants. Their values are captured when the topology is built:
 the workers get a copy of the function in any case, so later changes in the program never reach them.

@@ -62,7 +62,7 @@ def _unary(op: str) -> Callable[[Proxy], Proxy]:
 
 
 class Proxy(Opaque):
-    """A value that is not known yet."""
+    """A value that is not known while the lambda is traced."""
 
     # Dunder names, because every other name may be a field.
     __slots__ = ("__potok_expr__", "__potok_recorder__")

@@ -1,6 +1,4 @@
-"""What is known about a value on Python's stack while straight-line code is checked, and which operations it
-allows.
-"""
+"""Describe a value on Python's stack while straight-line code is checked, and the operations that it allows."""
 
 from __future__ import annotations
 

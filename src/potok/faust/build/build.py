@@ -182,7 +182,7 @@ class Build:
         return node
 
     def _topics(self, plans: list[Plan], all_: list[Plan]) -> list[Topic]:
-        """Return the topics a group may send to: those its agents are seen to use, and all topics that no
+        """Return the topics a group may send to: those that static analysis finds in its agents, and all topics that no
         agent reads.
         """
         taken = set[str]().union(*(plan.taken for plan in all_))

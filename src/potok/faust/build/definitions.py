@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from potok.duration import to_ms
 from potok.errors import Location, TopologyError
@@ -12,6 +12,9 @@ from potok.faust.messaging.topic import Topic
 from potok.faust.records.codecs import Schema
 from potok.faust.settings.options import CHANNEL, SET_TABLE, TABLE, TOPIC, left_out
 from potok.faust.tables import tables as kinds
+from potok.faust.tables.windowed import Window, WindowedTable
+
+T = TypeVar("T", bound=kinds.Table)
 
 
 class DefinedTwice(TopologyError):
@@ -92,6 +95,32 @@ class WithDefinitions:
         self.topics.append(made)
         return made
 
+    @overload
+    def Table(
+        self,
+        name: str,
+        *,
+        default: Any = None,
+        key_type: Any = None,
+        value_type: Any = None,
+        on_window_close: Callable[[Any, Any], Any] | None = None,
+        window: None = None,
+        **options: Any,
+    ) -> kinds.Table: ...
+
+    @overload
+    def Table(
+        self,
+        name: str,
+        *,
+        window: Window,
+        default: Any = None,
+        key_type: Any = None,
+        value_type: Any = None,
+        on_window_close: Callable[[Any, Any], Any] | None = None,
+        **options: Any,
+    ) -> WindowedTable: ...
+
     def Table(  # noqa: N802 - as Faust spells it
         self,
         name: str,
@@ -100,9 +129,9 @@ class WithDefinitions:
         key_type: Any = None,
         value_type: Any = None,
         on_window_close: Callable[[Any, Any], Any] | None = None,
-        window: Any = None,
+        window: Window | None = None,
         **options: Any,
-    ) -> Any:
+    ) -> kinds.Table | WindowedTable:
         """Define a table that agents write and everyone can read.
 
         Args:
@@ -133,9 +162,19 @@ class WithDefinitions:
     GlobalTable = Table
     """Every table can be read under any key, by agents that are not spread."""
 
-    def SetTable(  # noqa: N802
-        self, name: str, *, key_type: Any = None, value_type: Any = None, window: Any = None, **options: Any
-    ) -> Any:
+    @overload
+    def SetTable(
+        self, name: str, *, key_type: Any = None, value_type: Any = None, window: None = None, **options: Any
+    ) -> kinds.SetTable: ...
+
+    @overload
+    def SetTable(
+        self, name: str, *, window: Window, key_type: Any = None, value_type: Any = None, **options: Any
+    ) -> WindowedTable: ...
+
+    def SetTable(  # noqa: N802 - as Faust spells it
+        self, name: str, *, key_type: Any = None, value_type: Any = None, window: Window | None = None, **options: Any
+    ) -> kinds.SetTable | WindowedTable:
         """Define a table of sets, whose items are of the type `value_type`; by default any data."""
         left_out(f'table "{name}"', options, TABLE | SET_TABLE)
         app: Any = self
@@ -145,7 +184,7 @@ class WithDefinitions:
 
     SetGlobalTable = SetTable
 
-    def _keep(self, table: kinds.Table, options: Mapping[str, Any]) -> kinds.Table:
+    def _keep(self, table: T, options: Mapping[str, Any]) -> T:
         changelog: Topic | str | bool | None = options.get("changelog_topic")
         table.help = options.get("help") or ""
         if table.name in self.tables:

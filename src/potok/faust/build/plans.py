@@ -50,7 +50,7 @@ class Plan:
 
     @property
     def shared(self) -> list[Table | Channel]:
-        """Return what ties it to other agents that use the same."""
+        """Return what it shares with other agents, which have to run with it."""
         return [*self.tables, *self.channels]
 
 

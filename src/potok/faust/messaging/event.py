@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from potok.errors import QueryError
 from potok.faust.messaging.message import Message
 from potok.faust.messaging.topic import by_name
 from potok.operators.agents import context
 from potok.topology.processor import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from potok.faust.app import App
+    from potok.faust.messaging.sending import Destination, Sent
 
 AS_IT_IS: Any = object()
 """Reuse the value of the current record."""
@@ -31,7 +37,7 @@ class Event:
     value: Any
     headers: dict[str, bytes]
     message: Message
-    app: Any = None
+    app: App | None = None
 
     def of(self, value: Any) -> Event:
         """Return the same record with a processed value."""
@@ -46,7 +52,7 @@ class Event:
         timestamp: Any = None,
         headers: Any = AS_IT_IS,
         **options: Any,
-    ) -> Any:
+    ) -> Sent:
         """Forward the record to a topic, a channel, an agent or a topic by name, with another key, value or
         headers if given.
         """
@@ -59,7 +65,7 @@ class Event:
             **options,
         )
 
-    async def send(self, channel: Any, key: Any = AS_IT_IS, value: Any = AS_IT_IS, **options: Any) -> Any:
+    async def send(self, channel: Any, key: Any = AS_IT_IS, value: Any = AS_IT_IS, **options: Any) -> Sent:
         """Like `forward`, without the headers."""
         return await self.forward(channel, key, value, **{"headers": None, **options})
 
@@ -78,10 +84,9 @@ class Event:
         pass
 
 
-def _sending(channel: Any) -> Any:
-    if not isinstance(channel, str):
-        return channel.send
-    return by_name(channel).send
+def _sending(channel: Any) -> Callable[..., Awaitable[Sent]]:
+    destination: Destination = by_name(channel) if isinstance(channel, str) else channel
+    return destination.send
 
 
 def current_event() -> Event:

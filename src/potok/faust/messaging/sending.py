@@ -45,9 +45,9 @@ class Sent:
 
 
 class Destination:
-    """What records are sent to: a topic, a channel or an agent."""
+    """The destination of a send: a topic, a channel or an agent."""
 
-    def send(self, *args: Any, **kwargs: Any) -> Any:
+    def send(self, *args: Any, **kwargs: Any) -> Awaitable[Sent]:
         raise NotImplementedError
 
 

@@ -53,7 +53,7 @@ def _parsed(app: App, given: Sequence[str]) -> argparse.Namespace:
     parser = parser_of(app)
     parsed, left = parser.parse_known_args(given)
     if len(left) == 1 and not left[0].startswith("-") and getattr(parsed, "value", "") is None:
-        # An optional argument, such as the value of a record, is not looked for after options.
+        # argparse does not accept an optional argument, such as the value of a record, after options.
         parsed.value = left.pop()
     if left:
         parser.error(f"unrecognized arguments: {' '.join(left)}")

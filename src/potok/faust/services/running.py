@@ -1,4 +1,4 @@
-"""What a worker runs: the query of the app, or only its timers, tasks and pages if it reads no topic."""
+"""Run the query of an app, or only its timers, tasks and pages if it reads no topic."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TakesNoTopic(TopologyError):
             names = ", ".join(f'"{agent.name}"' for agent in agents)
             super().__init__(
                 f"agents read only channels ({names}), and no agent that reads a topic can put values into them",
-                hint="what timers, tasks and pages send belongs in a topic: "
+                hint="timers, tasks and pages have to send to a topic: "
                 f'app.topic("{agents[0].name}", value_type=...) instead of app.channel(value_type=...)',
                 at=agents[0].at,
             )

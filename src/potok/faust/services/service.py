@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar, cast
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
@@ -21,6 +21,7 @@ from potok.faust.unsupported import REFUSED, without
 _logger = logging.getLogger("potok.faust")
 
 Method = Callable[..., Any]
+M = TypeVar("M", bound=Method)
 
 
 @without(REFUSED["Service"])
@@ -51,21 +52,21 @@ class Service:
         cls._background = {**cls._background, **found}
 
     @staticmethod
-    def task(method: Method) -> Any:
+    def task(method: M) -> M:
         """Run a method in the background, from the start of the service on."""
-        return _Background(method, lambda service: method(service))
+        return cast(M, _Background(method, lambda service: method(service)))
 
     @staticmethod
-    def timer(interval: Any, **_: Any) -> Callable[[Method], Any]:
+    def timer(interval: Any, **_: Any) -> Callable[[M], M]:
         """Call a method periodically."""
         seconds = to_seconds(interval)
-        return lambda method: _Background(method, lambda service: _every(service, method, lambda: seconds))
+        return _periodic(lambda: seconds)
 
     @staticmethod
-    def crontab(cron_format: str, timezone: Any = None) -> Callable[[Method], Any]:
+    def crontab(cron_format: str, timezone: Any = None) -> Callable[[M], M]:
         """Call a method at the times of a cron expression."""
         wait_s = wait_for_cron(cron_format, timezone)
-        return lambda method: _Background(method, lambda service: _every(service, method, wait_s))
+        return _periodic(wait_s)
 
     async def on_first_start(self) -> None: ...
 
@@ -170,6 +171,13 @@ class _Background:
 
     def __get__(self, instance: Service | None, owner: type) -> Any:
         return self if instance is None else self._method.__get__(instance, owner)
+
+
+def _periodic(wait_s: Callable[[], float | None]) -> Callable[[M], M]:
+    def decorate(method: M) -> M:
+        return cast(M, _Background(method, lambda service: _every(service, method, wait_s)))
+
+    return decorate
 
 
 async def _every(service: Service, method: Method, wait_s: Callable[[], float | None]) -> None:

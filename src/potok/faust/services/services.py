@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from inspect import isawaitable, signature
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from potok.duration import to_seconds
 from potok.faust.services.loop import LEAVE_S, AppLoop
@@ -18,6 +18,8 @@ from potok.faust.settings.options import TIMED, left_out
 _logger = logging.getLogger("potok.faust")
 
 Work = Callable[..., Any]
+W = TypeVar("W", bound=Work)
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,30 +55,36 @@ class WithServices:
     services: list[Callable[[], Any]]
     options: dict[str, Any]
 
-    def service(self, cls: type[Any]) -> type[Any]:
+    def service(self, cls: type[S]) -> type[S]:
         """Start and stop a service with the worker."""
         self.services.append(cls)
         return cls
 
-    def timer(self, interval: Any, **options: Any) -> Callable[[Any], Any]:
+    def timer(self, interval: Any, **options: Any) -> Callable[[W], W]:
         """Call a function at an interval in seconds, in the process of the worker."""
         left_out("a timer", options, TIMED)
         seconds = to_seconds(interval)
         return self._time(lambda work: every(work, seconds))
 
-    def crontab(self, cron_format: str, *, timezone: Any = None, **options: Any) -> Callable[[Any], Any]:
+    def crontab(self, cron_format: str, *, timezone: Any = None, **options: Any) -> Callable[[W], W]:
         """Call a function at the times of a cron expression: `"0 9 * * mon"`; UTC unless a zone is given."""
         left_out("a cron expression", options, TIMED)
         return self._time(lambda work: by_cron(work, cron_format, timezone or self.options.get("timezone")))
 
+    @overload
+    def task(self, function: W, **options: Any) -> W: ...
+
+    @overload
+    def task(self, function: None = None, **options: Any) -> Callable[[W], W]: ...
+
     def task(self, function: Any = None, **options: Any) -> Any:
         """Call a function once, when the worker has started."""
         left_out("a task", options, TIMED)
-        decorate = self._time(once)
+        decorate: Callable[[Any], Any] = self._time(once)
         return decorate if function is None else decorate(function)
 
-    def _time(self, timed: Callable[[Any], Timed]) -> Callable[[Any], Any]:
-        def decorate(function: Any) -> Any:
+    def _time(self, timed: Callable[[Work], Timed]) -> Callable[[W], W]:
+        def decorate(function: W) -> W:
             self.timed.append(timed(function))
             return function
 
@@ -107,7 +115,7 @@ class Services:
         try:
             self._loop.submit(self._stop()).result(LEAVE_S)
         except TimeoutError:
-            # Something blocks the loop without waiting, and cannot be stopped.
+            # Blocking code occupies the loop and cannot be stopped.
             pass
         else:
             self._work.result()

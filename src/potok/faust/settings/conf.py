@@ -1,40 +1,46 @@
-"""Settings of an app as in Faust: what was given, what it means here, and what has no effect."""
+"""The settings of an app as in Faust, and the methods that use them."""
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from potok.faust.settings.app_settings import AppSettings
 from potok.faust.settings.credentials import options_of
 from potok.faust.settings.options import APP, left_out
 from potok.faust.unsupported import Refused
 
 
-class Conf:
+class Conf(AppSettings):
     """The type of `app.conf`: the settings by name. One that was not given is None."""
 
-    def __init__(self, app: Any) -> None:
-        self._app = app
+    id: str
+    name: str
+    broker: str | None
+    store: str | None
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "store":
-            return self._app.state
-        if name in ("id", "broker", "name"):
-            return getattr(self._app, name)
-        if name not in APP:
-            raise AttributeError(f"Faust has no setting {name!r}")
-        return self._app.options.get(name)
+    def __init__(self, app: WithConf) -> None:
+        object.__setattr__(self, "_app", app)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_"):
-            object.__setattr__(self, name, value)
-        elif name in ("broker", "store"):
-            self._app.choose(**{name: value})
-        else:
-            left_out(f'app "{self._app.id}"', {name: value}, APP)
-            self._app.options[name] = value
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "store":
+                return self._app.state
+            if name in ("id", "broker", "name"):
+                return getattr(self._app, name)
+            if name not in APP:
+                raise AttributeError(f"Faust has no setting {name!r}")
+            return self._app.options.get(name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if name in ("broker", "store"):
+                self._app.choose(**{name: value})
+            else:
+                left_out(f'app "{self._app.id}"', {name: value}, APP)
+                self._app.options[name] = value
 
 
 class FlowControl:
@@ -44,7 +50,7 @@ class FlowControl:
         return True
 
     def resume(self) -> None:
-        """Do nothing: nothing was held back."""
+        """Do nothing: processing was never suspended."""
 
     def suspend(self) -> None:
         raise Refused("App.flow_control.suspend", "stop the worker: it resumes where it stopped")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from potok.errors import Location, TopologyError
+from potok.faust.settings.app_settings import AppSettings
 
 _logger = logging.getLogger("potok.faust")
 
@@ -18,28 +19,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-APP = _names(
-    """autodiscover origin version debug datadir tabledir web_enabled web_host web_port web_bind web_transport
-    topic_partitions topic_replication_factor topic_allow_declare topic_disable_leader table_standby_replicas
-    processing_guarantee stream_buffer_maxsize stream_wait_empty stream_publish_on_commit stream_recovery_delay
-    broker_commit_every broker_commit_interval broker_max_poll_records broker_session_timeout broker_request_timeout
-    broker_heartbeat_interval broker_api_version broker_client_id broker_check_crcs broker_rebalance_timeout
-    consumer_max_fetch_size producer_acks producer_linger_ms producer_linger producer_max_batch_size
-    producer_max_request_size producer_compression_type logging_config loghandlers cache agent_supervisor canonical_url
-    worker_redirect_stdouts worker_redirect_stdouts_level loop
-    aerospike_retries_on_exception aerospike_sleep_seconds_between_retries_on_exception blocking_timeout
-    broker_commit_livelock_soft_timeout broker_consumer broker_credentials broker_max_poll_interval broker_producer
-    config_source consumer_api_version consumer_auto_offset_reset consumer_connections_max_idle_ms
-    consumer_group_instance_id consumer_metadata_max_age_ms crash_app_on_aerospike_exception env_prefix id_format
-    key_serializer producer_api_version producer_connections_max_idle_ms producer_metadata_max_age_ms
-    producer_partitioner producer_request_timeout producer_threaded recovery_consistency_check reply_create_topic
-    reply_expires reply_to reply_to_prefix ssl_context store_check_exists stream_ack_cancelled_tasks
-    stream_ack_exceptions stream_processing_timeout table_cleanup_interval table_key_index_size timezone url
-    value_serializer web web_application_options web_cors_options web_graph_enabled web_in_thread web_metrics_enabled
-    web_router_enabled web_ssl_context web_stats_enabled web_tables_enabled
-    Agent ConsumerScheduler Event GlobalTable HttpClient LeaderAssignor Monitor PartitionAssignor Router Schema
-    Serializers SetGlobalTable SetTable Stream Table TableManager Topic Worker"""
-)
+APP = frozenset(AppSettings.__annotations__)
 TOPIC = _names("replicas deleting acks internal config maxsize loop allow_empty pattern has_prefix")
 TABLE = _names(
     """partitions help standby_buffer_size on_recover use_partitioner recovery_buffer_size extra_topic_configs

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class NoRows:
-    """The table of an app that never ran, or not with that table."""
+    """The table of an app that has not run with that table yet."""
 
     def get(self, key: Any, default: Any = None, **_: Any) -> Any:
         return default
@@ -144,8 +144,10 @@ class SeenWindows:
             raise KeyError(self._key)
         return table.default()
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.value(), name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.value(), name)
 
     def __getitem__(self, item: Any) -> Any:
         return self.value()[item]

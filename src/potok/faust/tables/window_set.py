@@ -14,11 +14,12 @@ from potok.operators.agents.windows import OneOfSeveralWindows
 
 if TYPE_CHECKING:
     from potok.faust.tables.windowed import WindowedTable
+    from potok.operators.agents.windows import WindowEntry
 
 SECOND_MS = 1000
 
 _put = object.__setattr__
-"""Past `__setattr__`, which goes to the value."""
+"""Sets an attribute of the set itself: `__setattr__` sets that of the value."""
 
 
 def _read(function: Callable[..., Any]) -> Any:
@@ -46,6 +47,9 @@ class WindowSet:
     """
 
     __slots__ = ("__dict__", "_entry", "_key", "_table")
+    _table: WindowedTable
+    _key: Any
+    _entry: WindowEntry
     applied = False
 
     def __init__(self, table: WindowedTable, key: Any) -> None:
@@ -54,7 +58,7 @@ class WindowSet:
 
     @property
     def table(self) -> WindowedTable:
-        return self._table  # type: ignore[no-any-return]
+        return self._table
 
     @property
     def key(self) -> Any:
@@ -131,18 +135,22 @@ class WindowSet:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._whole())
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _OWN:
-            raise AttributeError(name)
-        value = self._whole()
-        found = getattr(value, name)
-        table = self.table.open()
-        if table.tumbling or getattr(found, "__self__", None) is not value:
-            return found
-        return lambda *given, **named: table.each(self.key, lambda each: getattr(each, name)(*given, **named))
+    if not TYPE_CHECKING:
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._alone(), name, value)
+        def __getattr__(self, name: str) -> Any:
+            if name in _OWN:
+                raise AttributeError(name)
+            value = self._whole()
+            found = getattr(value, name)
+            table = self.table.open()
+            if table.tumbling or getattr(found, "__self__", None) is not value:
+                return found
+            return lambda *given, **named: table.each(self.key, lambda each: getattr(each, name)(*given, **named))
+
+    if not TYPE_CHECKING:
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            setattr(self._alone(), name, value)
 
     def __getitem__(self, item: Any) -> Any:
         return self._whole()[item]
@@ -175,7 +183,7 @@ class HeldSet(WindowSet):
     """
 
     __slots__ = ()
-    __setattr__ = object.__setattr__  # type: ignore[assignment]
+    __setattr__ = object.__setattr__
 
     def value(self, event: Any = None, *, default: Any = NOT_GIVEN) -> Any:
         return self._entry.value if event is None else super().value(event, default=default)

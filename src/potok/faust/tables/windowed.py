@@ -131,7 +131,7 @@ class WindowedTable:
         self._put(found, key, value)
 
     def _store(self, key: Any, value: Any, held: WindowEntry | None) -> bool:
-        """Store what was changed in place, if there is nothing else to do."""
+        """Store an in-place change, if nothing else has to be done."""
         running = context.current()
         found = None if running is None else running.tables.get(self.name)
         if type(found) is not OpenWindows or not found.tumbling:

@@ -29,7 +29,7 @@ T = TypeVar("T")
 Callback = Callable[[list[PartitionId]], Awaitable[object] | object]
 
 THREADS = 8
-"""For all producers and consumers of the process: none of them has a thread while it waits."""
+"""Shared by all producers and consumers of the process: none of them occupies a thread while it waits."""
 
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.001, 0.02
 
@@ -38,7 +38,7 @@ _in_callback: ContextVar[bool] = ContextVar("potok_in_callback", default=False)
 
 @cache
 def threads() -> ThreadPoolExecutor:
-    """Where calls run that may take a while."""
+    """Threads for calls that may block."""
     return ThreadPoolExecutor(THREADS, "potok-async")
 
 
@@ -97,7 +97,7 @@ class AsyncConsumer:
         self._expected = 0
 
     def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
-        """Every record as it arrives; forever, unless `until_end`."""
+        """Yield every record as it arrives; forever, unless `until_end`."""
         return self._records()
 
     async def _records(self) -> AsyncIterator[ConsumedRecord]:
@@ -108,7 +108,7 @@ class AsyncConsumer:
         """Return available records, at most `max_records`; wait up to `timeout` for the first."""
         first = await self._next(time.monotonic() + to_seconds(timeout))
         found = [] if first is None else [first]
-        # Nothing is awaited from here on: a call that is cancelled has taken nothing.
+        # Nothing is awaited from here on, so a cancelled call has taken nothing.
         while found and len(found) < max_records and (record := self._hand_out()) is not None:
             found.append(record)
         return found
@@ -126,7 +126,7 @@ class AsyncConsumer:
         await self._call(lambda consumer: consumer.seek(topic, partition, offset))
 
     async def positions(self) -> dict[PartitionId, int]:
-        """The next offset of each partition that this consumer reads."""
+        """The next offset of each partition of this consumer."""
         return await self._call(Consumer.positions)
 
     async def assignment(self) -> list[PartitionId]:
@@ -154,7 +154,7 @@ class AsyncConsumer:
         self._ready.clear()
 
     async def _next(self, deadline: float | None) -> ConsumedRecord | None:
-        """The next record; None at the deadline, or at the end."""
+        """Return the next record; None at the deadline, or at the end."""
         pause = _SHORTEST_WAIT
         while True:
             if self._ready and self._is_stale():
@@ -179,12 +179,12 @@ class AsyncConsumer:
         return self._consumer
 
     def _is_stale(self) -> bool:
-        """Whether the group has something to report."""
+        """Whether the group has changes to report."""
         membership = self._opened._membership
         return membership is not None and (membership.changed() or bool(self._opened._at.initial))
 
     def _hand_out(self) -> ConsumedRecord | None:
-        """A record that was read, unless the caller sought elsewhere or another member reads its partition."""
+        """Return a record that was read, unless the caller has called `seek` or the partition was revoked."""
         if not self._ready:
             return None
         positions = self._opened._at.next
@@ -196,10 +196,10 @@ class AsyncConsumer:
         return record
 
     def _read_piece(self, consumer: Consumer) -> bool:
-        """Read a piece of the next partition that has one; whether there was any."""
+        """Read a chunk of the next partition that has records; return whether there were any."""
         for _ in range(2):
             if self._ready:
-                return True  # another task has read one meanwhile
+                return True  # another task has read a record meanwhile
             began = self._pieces is None
             self._pieces = self._pieces or consumer._available(self._batch_records)
             found = next(self._pieces, None)
@@ -210,11 +210,11 @@ class AsyncConsumer:
                 return True
             self._pieces = None
             if began:
-                return False  # one whole round, and nothing in any partition
+                return False  # no partition has records
         return False
 
     async def _call(self, work: Callable[[Consumer], T]) -> T:
-        """Do something in a thread, one at a time. It is finished also where nobody waits for it any more."""
+        """Run a call in a thread, one at a time. It is completed even if its caller was cancelled."""
         self._loop = asyncio.get_running_loop()
         if _in_callback.get():
             return await asyncio.to_thread(work, self._opened)
@@ -249,6 +249,6 @@ class AsyncConsumer:
 
 
 def _looked_at(task: asyncio.Task[T]) -> None:
-    """What a cancelled call raises is raised again by the next one, so asyncio need not complain of it."""
+    """The next call raises the error of a cancelled one again, so asyncio must not report it."""
     if not task.cancelled():
         task.exception()

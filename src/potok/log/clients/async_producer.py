@@ -31,9 +31,9 @@ class AsyncProducer:
     >>> async with AsyncProducer("file:./data") as producer:
     ...     await producer.send("orders", {"amount": 120.5}, key="user_001")
 
-    Records of all tasks that send while an append runs go into the next one together, so gather sends to be fast:
+    Records of all tasks that send while an append runs go into the next one together, so gather sends for throughput:
     `await asyncio.gather(*(producer.send("orders", order) for order in orders))`. A send that is cancelled before its
-    append began writes nothing; later, its record is written all the same.
+    append begins writes nothing; one that is cancelled later does not prevent the write.
 
     The arguments are those of `Producer`.
     """
@@ -114,7 +114,7 @@ class AsyncProducer:
                 each.done.cancel()
 
     def _append(self, taken: list[_Pending]) -> list[BaseException | None]:
-        """Append records together that go to one place, in a thread; why each was not appended."""
+        """Append the records of one topic together, in a thread; return the error of each that failed."""
         errors: list[BaseException | None] = [None] * len(taken)
         groups: dict[tuple[str, int | None], list[int]] = {}
         for number, each in enumerate(taken):

@@ -317,7 +317,7 @@ class EmbeddedBroker(Broker):
         self._metadata.write(lambda txn: retention.set_protected(txn, owner, offsets))
 
     def protected(self) -> dict[tuple[str, int], int]:
-        """The offsets from which on records are protected."""
+        """The first protected offset of each partition."""
         return self._metadata.read(retention.protected)
 
     def enforce_retention(

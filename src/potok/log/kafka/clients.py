@@ -138,7 +138,7 @@ class Clients:
         return self.made(Producer, self.configuration(max_in_flight_requests_per_connection=1, **special))
 
     def made(self, kind: Callable[[dict[str, Any]], V], configuration: dict[str, Any]) -> V:
-        """Create a client, or raise what is wrong with the options."""
+        """Create a client, or raise an error that names the invalid option."""
         try:
             return kind(configuration)
         except KafkaException as error:

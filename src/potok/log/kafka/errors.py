@@ -3,15 +3,15 @@
 LogError
 ├── JarsNotFound        jars of Maven Central that could not be fetched
 ├── PortTaken           the port is used by another program
-├── ServerNotStarted    the server of `potok kafka up` ended, or did not get ready
-├── OptionError         an option that is not one, or that cannot be used so
+├── ServerNotStarted    the server of `potok kafka up` exited, or was not ready in time
+├── OptionError         an unknown or unusable option of the client
 ├── KafkaUnreachable    no broker answered in time
-│   └── KafkaNotReady   the brokers are still agreeing on who leads
-├── KafkaRefused        the brokers answered, and said no
-├── TimeBefore1970      a record whose time Kafka cannot keep
+│   └── KafkaNotReady   the brokers are still electing leaders
+├── KafkaRefused        the brokers rejected a request
+├── TimeBefore1970      a record whose time Kafka cannot store
 ├── TimeRefused         a record whose time is too far from the present for its topic
 ├── QueryFenced         another process has taken over the output of the query
-└── PublishedOtherwise  a batch whose output is there, made of other records
+└── PublishedOtherwise  a batch whose output was published from other records
 """
 
 from __future__ import annotations

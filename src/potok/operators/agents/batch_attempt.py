@@ -246,7 +246,7 @@ class LeftBehind(QueryError):
 
 
 class _NoRecord:
-    """The stand-in for the running agent group when there is no current record."""
+    """Replaces the running agent group when there is no current record."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise LeftBehind

@@ -1,4 +1,4 @@
-"""What the handles of an app use while its agents run: the current record, open tables, and output."""
+"""The context that the handles of an app use while its agents run: the current record, open tables, and output."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Running:
         self.value: Any = None
         self.agent = ""
         self.stand_in: Any = None
-        """What handles use instead, while there is no current record."""
+        """Used by handles while there is no current record."""
         self._topics, self._input_partitions = topics, input_partitions
 
     def send(

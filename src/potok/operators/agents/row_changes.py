@@ -31,7 +31,7 @@ class NoCopy(Exception):
 
 
 class _Large:
-    """The stand-in for the copy of a large row."""
+    """Replaces the copy of a large row."""
 
 
 LARGE: Any = _Large()
@@ -80,7 +80,7 @@ class Hold:
             try:
                 self.large = len(dump_state(entry.table.frozen(entry.value))) > LARGE_BYTES
             except StateNotData:
-                # The culprit is found by the careful attempt.
+                # The careful attempt finds the agent that caused it.
                 pass
         return copied(entry.value)
 

@@ -61,7 +61,7 @@ class OpenTable:
 
     @property
     def asked(self) -> list[tuple[int, Any]] | None:
-        """Return, for some time, the keys that records read: the next records may read the same of theirs."""
+        """Return the keys that the first records read, from which the keys of the next ones can be predicted."""
         return self._asked
 
     @asked.setter

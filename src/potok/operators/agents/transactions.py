@@ -36,7 +36,7 @@ class OnATaskOfItsOwn(QueryError):
 
 
 class _Nobody:
-    """The stand-in for the running agent group while no agent has its turn."""
+    """Replaces the running agent group while no agent has its turn."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise OnATaskOfItsOwn
@@ -67,7 +67,7 @@ class InFlight:
 
 
 class ConcurrencyControl:
-    """The agent group as transactions see it: the current one, and what was changed since when."""
+    """The agent group as seen by transactions: the current one, and when each entry was last changed."""
 
     def __init__(self, running: Running, look_at: Callable[[int], Any]) -> None:
         self._running, self._look_at = running, look_at

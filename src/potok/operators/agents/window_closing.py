@@ -80,7 +80,7 @@ class CloseWindows:
             self._failed.append((self._closed[-number - 1][1], errors.pop(number)))
 
     def dead_letters(self) -> tuple[Chunk, Errors] | None:
-        """Return the windows whose callback failed, as records that never were in a topic."""
+        """Return the windows whose callback failed, as records without a position in a topic."""
         if not self._failed:
             return None
         times = np.array([closed.end_ms - 1 for closed, _ in self._failed], np.int64)

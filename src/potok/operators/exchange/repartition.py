@@ -87,7 +87,7 @@ def only_fields(values: list[Any], fields: frozenset[str]) -> list[Any]:
         try:
             found = list(map(itemgetter(*names), values))
         except KeyError:
-            pass  # some value lacks a field
+            pass  # a value lacks a field
         else:
             return [{names[0]: v} for v in found] if len(names) == 1 else [dict(zip(names, v)) for v in found]  # noqa: B905 - speed; an itemgetter gives as many as it has names
     return [{f: v[f] for f in names if f in v} if type(v) is dict else v for v in values]

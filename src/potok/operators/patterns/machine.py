@@ -25,7 +25,7 @@ class ConditionRaised(Exception):
 
 
 class Found(NamedTuple):
-    """A match, or what had matched when its time was over: its time, and when that was known.
+    """A match, or a partial match whose time limit has passed: its time, and when it was decided.
 
     `number` counts the matches of a key, from 1; it is 0 if they are not counted. With `unmatched` it is not a match
     but a record that no match contains.
@@ -90,7 +90,7 @@ class Machine:
         self.dropped: list[Dropped] = []
 
     def accept(self, runs: Runs, row: Row, bits: int, *, begin: bool = True, at_start: bool = False) -> None:
-        """Advance all runs by a record, and begin one with it unless nothing can come of that; `at_start` says that it
+        """Advance all runs by a record, and begin one with it unless it cannot lead to a match; `at_start` says that it
         is the first one of its key. If a condition raises, nothing changes."""
         advanced: Advanced = []
         for run in runs.concerned(lambda states: self.quiet(states, bits)):
@@ -140,7 +140,7 @@ class Machine:
         return not any(variable in self._conditions or bits >> variable & 1 for variable in tested)
 
     def expire(self, runs: Runs, until_ms: int) -> None:
-        """End the threads whose time is over: those for which no record before `until_ms` is missing."""
+        """End the threads whose time limit has passed: those for which all records before `until_ms` have been seen."""
         while (due := self.next_due(runs)) is not None and due <= until_ms:
             over = runs.first_due() if self._gapped else runs.first()
             self._end_threads(over, due)

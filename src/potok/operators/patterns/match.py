@@ -43,7 +43,7 @@ AT_START = 1 << 60
 """The condition that the first record of a key satisfies."""
 
 TIMEOUTS = 0
-"""The output of what had matched when its time was over."""
+"""The output of partial matches whose time limit has passed."""
 
 
 Mask = npt.NDArray[np.bool_]
@@ -283,7 +283,7 @@ class MatchRecords(SeveralOutputs):
             self._advance_key(key, runs, records, spans.get(key, (0, 0)), awaited)
             due = self._machine.next_due(runs)
             if awaited is not None:
-                # What ends here is decided with the record that is awaited, which visits the key again.
+                # Whatever ends here is decided with the awaited record, which visits the key again.
                 runs.due = None
             elif due is not None and (runs.due is None or key in woken or due < runs.due):
                 runs.due = due

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from potok.operators.patterns.runs import Link, taken
 
@@ -37,8 +37,10 @@ class MatchSoFar:
         """The number of the variable and the value of each record, in order."""
         return [(variable, row.value) for variable, row in taken(self._link)]
 
-    def __getattr__(self, name: str) -> Taken:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Taken:
+            try:
+                return self[name]
+            except KeyError:
+                raise AttributeError(name) from None

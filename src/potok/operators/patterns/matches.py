@@ -40,21 +40,21 @@ class Matches:
         self._items: tuple[list[Item], list[Item]] = ([], [])
 
     def add(self, key: bytes, machine: Machine, order: tuple[int, ...]) -> None:
-        """Add what a record has decided."""
+        """Add the matches that a record has decided."""
         for found in machine.found:
             items = self._items[found.over and not self._shows_timeouts]
             items.append((order, key, len(items), found))
         machine.found.clear()
 
     def add_timed(self, key: bytes, machine: Machine) -> None:
-        """Add what the time has decided: before the records with this time."""
+        """Add the matches that the time has decided, before the records with this time."""
         for found in machine.found:
             items = self._items[found.over and not self._shows_timeouts]
             items.append(((found.known_at, UNTIMED, UNTIMED, 0), key, len(items), found))
         machine.found.clear()
 
     def chunks(self, key_type: pa.DataType | None) -> Iterator[tuple[bool, Chunk]]:
-        """Yield the matches, and what had matched when its time was over."""
+        """Yield the matches, and the partial matches whose time limit has passed."""
         for over, items in enumerate(self._items):
             if items:
                 items.sort(key=lambda item: item[:3])
@@ -80,7 +80,7 @@ class Matches:
     def _computed(
         self, output: MatchOutput, items: list[Item], times: Ints, known: Ints, key_type: pa.DataType | None
     ) -> Chunk:
-        """Return what an output makes of the matches: any number of records for each."""
+        """Return the output of the matches: any number of records for each."""
         rows: list[tuple[int, Row]] = []
         starts = [0]
         for _, _, _, found in items:

@@ -96,7 +96,7 @@ class Neighbours:
         return self._extended(free, keys)
 
     def look(self, keys: list[bytes]) -> None:
-        """Find out what waits for keys without records."""
+        """Find the records that wait under keys without new records."""
         if self._ahead and keys:
             for key, data in zip(keys, self._session.read(self.table, keys), strict=True):
                 self._note(key, self._load(data)[1])

@@ -72,7 +72,7 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Whether nothing comes of it."""
+        """Whether it cannot lead to a match."""
         return not self.threads and self.found is None and self.over is None
 
 

@@ -122,7 +122,7 @@ def _stops(guard: Guard, bits: int) -> bool:
 
 
 def can_filter(program: Program, iterative: Any, *, unmatched: bool) -> bool:
-    """Whether all that becomes of a start depends on the conditions of records alone."""
+    """Whether the outcome of a start depends on the conditions of records alone."""
     if iterative or unmatched or program.gapped:
         return False
     return ACCEPT not in program.begin and program.begin == program.begin_first

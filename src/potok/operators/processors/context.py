@@ -145,7 +145,7 @@ class Context:
         if clock not in CLOCKS:
             raise ValueError(f"unknown clock {clock!r}; use event or wall")
         if (at is None) == (after is None):
-            raise ValueError("say when: at=milliseconds, or after=duration")
+            raise ValueError("pass either at=milliseconds or after=duration")
         if not isinstance(name, str):
             raise TypeError("the name of a timer must be text")
         wall = clock == "wall"

@@ -1,4 +1,4 @@
-"""What processors send on, as columns: one chunk for each output."""
+"""The output of processors as columns: one chunk for each output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from potok.topology.nodes import Process
 from potok.topology.stores import RowStore
 
 Item = tuple[int, Forwarded]
-"""What was sent, with the number of the key that it was sent under."""
+"""An output value, with the number of the key under which it was sent."""
 
 
 class Output:
@@ -49,7 +49,7 @@ class Output:
                 raise ValueError(errors[0])
 
     def misfits(self, items: list[Item]) -> list[int]:
-        """The numbers of the keys under which something was sent that does not fit."""
+        """The numbers of the keys with output that does not fit."""
         found: set[int] = set()
         for channel, schema in self._schemas.items():
             if schema is not None:
@@ -63,7 +63,7 @@ class Output:
         return sorted(found)
 
     def chunks(self, items: list[Item], keys: list[bytes]) -> Iterator[tuple[int, Chunk]]:
-        """What records led to by their order, then what timers sent behind all records, by time and key."""
+        """The output of records in their order, then the output of timers after all records, by time and key."""
         end = 0 if self._chunk is None else len(self._chunk)
         items.sort(key=lambda item: (turn := item[1].turn, *((0, b"") if turn < end else (item[1].at, keys[item[0]]))))
         for channel in self._schemas:
@@ -72,7 +72,7 @@ class Output:
                 yield channel, self._chunk_of(mine, self._schemas[channel])
 
     def changes(self, store: int, works: list[Work], outcomes: list[Outcome]) -> Chunk | None:
-        """What a store held of each key that it no longer holds, and what it holds now."""
+        """The previous and the current content of a store for each key that has changed."""
         pairs = list(zip(works, outcomes, strict=True))
         rows = [row for row, (work, made) in enumerate(pairs) if work.cells[store] != made.cells[store]]
         if not rows:
@@ -170,7 +170,7 @@ def items_of(outcomes: list[Outcome]) -> list[Item]:
 
 
 def failed_timers(works: list[Work], outcomes: list[Outcome]) -> tuple[Chunk, dict[int, str]] | None:
-    """The timers whose calls raised, as records that never were in a topic, each with what went wrong."""
+    """The timers whose calls raised, as records without a position in a topic, each with its error."""
     found = [
         (work.key, *failed) for work, outcome in zip(works, outcomes, strict=True) for failed in outcome.failed_timers
     ]

@@ -34,7 +34,7 @@ class Outgoing:
         if _digest(data) != self.digest:
             raise QueryError(
                 f"{self.path} differs from what the task wrote, so its records were not read",
-                hint="check who can write to the query's directory; the next start runs the batch again",
+                hint="check which users can write to the query's directory; the next start runs the batch again",
             )
         return from_wire(data)
 

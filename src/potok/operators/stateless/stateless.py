@@ -108,7 +108,7 @@ class Transform(Operator):
         return Called(decoded.column, decoded.errors)
 
     def result(self, chunk: Chunk, schema: Schema | None) -> Called:
-        """Call the function, and convert its results to the declared type; what fails becomes dead letters."""
+        """Call the function, and convert its results to the declared type; records that fail become dead letters."""
         called = self.call(chunk)
         fitted = self.fit(called.column, schema)
         errors = {**fitted.errors, **called.errors}

@@ -174,7 +174,7 @@ class Keep(Operator):
 
 
 class TableFilter(Operator):
-    """Keep the rows that satisfy a predicate; one that no longer does is deleted."""
+    """Keep the rows that satisfy a predicate; a row that no longer does is deleted."""
 
     def __init__(self, name: str, task: Task, function: Function, expr: Expr | None, negate: bool) -> None:
         super().__init__(name, task)

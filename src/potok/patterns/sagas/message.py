@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -58,11 +58,13 @@ class Message:
 class Data(dict[str, Any]):
     """The fields of the events of an instance so far, also as attributes."""
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(f'no event of this instance had a field "{name}"') from None
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return self[name]
+            except KeyError:
+                raise AttributeError(f'no event of this instance had a field "{name}"') from None
 
 
 def message_type(cls: type) -> EventType:

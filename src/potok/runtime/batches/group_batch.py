@@ -158,7 +158,7 @@ class JointBatch:
         return done
 
     def _other_attempt(self, attempt: Attempt, error: PotokError) -> Attempt | None:
-        """Create the next attempt after an error that calls for one."""
+        """Create the next attempt after an error that requires one."""
         try:
             attempt.fail_trace(error)
             if isinstance(error, BatchTooLarge):

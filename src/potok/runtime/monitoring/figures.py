@@ -1,4 +1,4 @@
-"""What a query counts in this process besides its totals, which are committed with its batches."""
+"""Figures of a query that belong to this process; its totals are committed with its batches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PHASES = ("plan", "execute", "deliver", "commit", "total")
 
 
 def cause_name(error: BaseException | None) -> str:
-    """Return what an error is about, one of a few words."""
+    """Classify an error for metrics, as one of a few labels."""
     kinds = ((LogError, "log"), (StateError, "state"), (SinkError, "sink"))
     return next((name for kind, name in kinds if isinstance(error, kind)), "query")
 

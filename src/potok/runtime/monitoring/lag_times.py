@@ -1,4 +1,4 @@
-"""Tell how old the oldest unread record of a partition is, from when the end of the partition was seen where."""
+"""Estimate the age of the oldest unread record of a partition from earlier observations of the end of the partition."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ log = logging.getLogger(__name__)
 
 MOST_SIGHTINGS = 120
 COARSE_MS = 60_000
-"""Between two sightings that are further apart, the record itself is read for its time."""
+"""If two observations are further apart, the time is read from the record itself."""
 
 Where = tuple[str, int]
 
 
 @dataclass(slots=True)
 class Sightings:
-    """When the end of a partition was at which offset; both grow."""
+    """Observations of the end of a partition: time and offset, both increasing."""
 
     ends: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
 
     def note(self, end: int, at_ms: int) -> None:
-        """Note the end as of now. While it stays the same, only the last time is kept: it is as new as that."""
+        """Record the current end. While it does not change, only the time of the last observation is updated."""
         if self.ends and end < self.ends[-1]:
             # The topic was created again.
             self.ends, self.times = [], []
@@ -55,7 +55,8 @@ class Sightings:
         self._thin()
 
     def appended_at(self, offset: int) -> tuple[int, int] | None:
-        """Return between which times the record at an offset was appended; None if it is older than all sightings."""
+        """Return bounds of the time at which the record at an offset was appended; None if it precedes all
+        observations."""
         row = bisect_right(self.ends, offset)
         if row == 0 or row == len(self.ends):
             return None
@@ -66,16 +67,16 @@ class Sightings:
 
 
 class LagTimes:
-    """The sightings of all partitions that a process observes."""
+    """The observations of all partitions in this process."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._lock = threading.Lock()
         self._seen: dict[Where, Sightings] = {}
         self._read_last: dict[Where, tuple[int, int]] = {}
-        """The record of each partition whose time was read, and that time."""
+        """By partition, the record whose time was read, and that time."""
         self._wanted: dict[Where, tuple[int, int]] = {}
-        """The range at whose beginning the record is whose time is wanted."""
+        """By partition, the range that begins with the record whose time is requested."""
         self._reading: threading.Thread | None = None
 
     def note(self, topic: str, partition: int, end: int, now_ms: int) -> None:
@@ -83,9 +84,8 @@ class LagTimes:
             self._seen.setdefault((topic, partition), Sightings()).note(end, now_ms)
 
     def lag_ms(self, topic: str, partition: int, offset: int, end: int, now_ms: int) -> int | None:
-        """Return the age of the record at `offset`, or 0 if it is the end; None as long as it is unknown.
-
-        A record that was there before the first sighting is read in the background: the next call knows its age.
+        """Return the age of the record at `offset`, or 0 if it is the end; None while it is unknown. A record that
+        precedes the first observation is read in the background, so that the next call can return its age.
         """
         if offset >= end:
             return 0
@@ -108,14 +108,14 @@ class LagTimes:
                 self._read_last.pop(where, None)
 
     def read_wanted(self) -> None:
-        """Start to read the times of records that no sighting tells, in a thread of its own."""
+        """Start a thread that reads the times of records that precede all observations."""
         with self._lock:
             if self._wanted and self._reading is None:
                 self._reading = threading.Thread(target=self._read_all, name="potok-lag-times", daemon=True)
                 self._reading.start()
 
     def settle(self) -> None:
-        """Wait until all wanted records have been read."""
+        """Wait until all requested records have been read."""
         reading = self._reading
         if reading is not None:
             reading.join()

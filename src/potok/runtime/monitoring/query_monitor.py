@@ -25,7 +25,7 @@ class GroupMonitor:
 
     Args:
         group: Returns the group of queries; None while it has not started.
-        readings: Returns what is known of the queries.
+        readings: Returns the readings of the queries.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class GroupMonitor:
         monitor.health.ready.append(self._not_ready)
 
     def _stuck(self) -> Iterator[Problem]:
-        """Yield a problem if the batch loop has started no turn for longer than the setting `stuck_after`."""
+        """Yield a problem if the batch loop has started no iteration for longer than the setting `stuck_after`."""
         group = self._group()
         if group is None or not group.is_active:
             # The caller ends the process, or starts it again.

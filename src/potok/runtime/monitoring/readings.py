@@ -1,4 +1,4 @@
-"""What is known of each query at one moment: from its batch loop in this process, or as it was stored."""
+"""The state and progress of each query at one moment, from its batch loop in this process or as stored."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Readings = Callable[[], Iterable[Reading]]
 
 
 def group_readings(group: QueryGroup) -> Iterator[Reading]:
-    """Yield what is known of the queries of a batch loop in this process."""
+    """Yield the readings of the queries of a batch loop in this process."""
     for query in group.members():
         state, error = query.standing(group.waiting_for)
         yield Reading(
@@ -44,7 +44,7 @@ def group_readings(group: QueryGroup) -> Iterator[Reading]:
 
 
 def stored_readings(broker: Broker, queries: Iterable[str]) -> Iterator[Reading]:
-    """Yield what queries that another process runs have stored with their last commits."""
+    """Yield the readings that queries of other processes stored with their last commits."""
     for query in queries:
         progress = read_progress(broker, query)
         if progress is None:

@@ -146,7 +146,7 @@ def refreshers_of(topology: Topology, broker: Broker, session: Callable[[], Any]
 
 
 def load_tables(refreshers: list[TableRefresher], broker: Broker) -> None:
-    """Load all tables before a query starts. One that has rows from an earlier start may be away."""
+    """Load all tables before a query starts. A table that has rows from an earlier start may fail to load."""
     for refresher in refreshers:
         try:
             refresher.refresh()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from math import log, log2
+from math import log, log2, sqrt
 
 APART = 1.5
 """Minimum ratio between the largest and the smallest batch: below it, the two costs cannot be separated."""
@@ -19,11 +19,21 @@ _HALF_LIFE = 60
 """After how many batches a measurement counts half."""
 
 _ROUNDS = 4
-_LARGE_ERROR = 0.2
+_LARGE_ERROR = 0.4
 
-_CHANGED = ((2, log(2)), (3, log(1.4)), (5, log(1.2)))
-"""Costs have changed if so many batches of about the same size in a row were so much slower, or so much faster, than
-expected. One batch alone may be slow by accident."""
+_CHANGED = 3.4
+"""Costs have changed if the last batches of about the same size, at least three, were slower or faster than expected by
+so many standard errors."""
+
+_LEAST_CHANGE = 0.1
+_CHANGE_AFTER = 3
+
+_DOUBTFUL = 2.2
+"""From so many standard errors on, more batches are needed to see whether costs have changed."""
+
+_LEAST_NOISE, _MOST_NOISE = 0.02, 0.5
+_LARGE_DEVIATION = 2.5
+_FEW = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,8 @@ class BatchCost:
     samples: list[Sample] = field(default_factory=list)
     cost: Cost | None = None
     """None if all batches had about the same size."""
+    noise: float = _LEAST_NOISE
+    """The standard deviation of durations, relative to the expected ones."""
 
     def add(self, records: int, batch_ms: int) -> None:
         """Add a batch, which had at least one record."""
@@ -75,6 +87,7 @@ class BatchCost:
         """Replace all batches."""
         self.samples = samples
         self.cost = self._fit()
+        self.noise = self._noise()
 
     @property
     def _last(self) -> int:
@@ -82,12 +95,29 @@ class BatchCost:
 
     def _last_before_change(self, records: int) -> int:
         """Return the number of the last batch before costs changed, judged by batches of about this size."""
+        if self.cost is None:
+            return 0
         alike = [one for one in self.samples if records / 2 <= one.records <= records * 2]
-        for count, error in _CHANGED:
-            last = alike[-count:]
-            if len(last) == count and (min(s.error for s in last) > error or max(s.error for s in last) < -error):
-                return last[0].number - 1
-        return 0
+        scores = {
+            alike[-count].number - 1: score
+            for count, (mean, score) in enumerate(self._deviations(alike), 1)
+            if count >= _CHANGE_AFTER and mean > _LEAST_CHANGE and score > _CHANGED
+        }
+        return max(scores, key=scores.__getitem__, default=0)
+
+    def _deviations(self, samples: Sequence[Sample]) -> Iterator[tuple[float, float]]:
+        """Return by how much the last one, two, ... batches deviated from what was expected: on average, and in
+        standard errors. A single one counts little, however slow it was.
+        """
+        most, total = _LARGE_DEVIATION * max(_LEAST_CHANGE, self.noise), 0.0
+        for count, one in enumerate(samples[::-1], 1):
+            total += max(-most, min(one.error, most))
+            yield abs(total) / count, abs(total) / (self.noise * sqrt(count))
+
+    def is_in_doubt(self, size: float) -> bool:
+        """Return whether costs may have changed, judged by the last batches that were no larger than `size`."""
+        small = [one for one in self.samples if one.records <= size][-_FEW:]
+        return any(score > _DOUBTFUL for _, score in self._deviations(small))
 
     @property
     def largest(self) -> int:
@@ -108,12 +138,12 @@ class BatchCost:
         Errors are relative to the duration, and large ones count less than quadratically: a single batch that took ten
         times as long as expected, because of other load, changes little.
         """
-        found, last = self.samples, self._last
+        found = self.samples
         sizes = [one.records for one in found]
         if not found or max(sizes) < APART * min(sizes):
             return None
         times = [float(one.batch_ms) for one in found]
-        recent = [0.5 ** ((last - one.number) / _HALF_LIFE) for one in found]
+        recent = self._weights()
         cost = _line([part / time**2 for part, time in zip(recent, times, strict=True)], sizes, times)
         for _ in range(_ROUNDS):
             expected = [cost.of(records) for records in sizes]
@@ -121,6 +151,19 @@ class BatchCost:
             trust = [part * min(1.0, _LARGE_ERROR / max(e, 1e-9)) for part, e in zip(recent, errors, strict=True)]
             cost = _line([part / estimate**2 for part, estimate in zip(trust, expected, strict=True)], sizes, times)
         return cost
+
+    def _noise(self) -> float:
+        cost = self.cost
+        if cost is None:
+            return _LEAST_NOISE
+        weights = self._weights()
+        errors = [min(abs(one.batch_ms / max(cost.of(one.records), 1.0) - 1.0), _MOST_NOISE) for one in self.samples]
+        square = sum(weight * error**2 for weight, error in zip(weights, errors, strict=True)) / sum(weights)
+        return max(sqrt(square), _LEAST_NOISE)
+
+    def _weights(self) -> list[float]:
+        """Return how much each batch counts: recent ones more."""
+        return [0.5 ** ((self._last - one.number) / _HALF_LIFE) for one in self.samples]
 
 
 def _line(weights: Sequence[float], sizes: Sequence[int], times: Sequence[float]) -> Cost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import astuple, dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from potok.runtime.planning.batch_cost import BatchCost, Sample
@@ -25,13 +26,20 @@ GROWTH = 4
 SHRINKAGE = 16
 """Maximum ratio between a batch and the next one, if it took too long and the reason is unknown."""
 
-_TRIAL_SHARE = 8
-_TRIAL_EVERY = 12
+_TRIAL_SHARE = 24
+_TRIAL_EVERY = 8
 """Every how many batches a small one is run. Its duration is nearly the fixed cost, which batches of the usual size do
 not show: a small error in the slope of the line through them is a large one at its start. It takes little time."""
 
-_SURE = 10
-"""How many small batches are needed to trust the fixed cost; until then, every second one is small."""
+_SURE = 8
+"""How many small batches are needed to trust the fixed cost. Until then, and while costs may have changed, every second
+batch is small."""
+
+_DURATIONS = ((0.35, 1.65), (0.4, 1.73), (0.44, 1.93), (0.48, 2.2), (0.54, 3.24))
+"""How long a batch should take by its fixed cost, both in targets."""
+
+_MOST_FIXED = 6
+"""The duration of a batch, in fixed costs, that leaves enough time to the records in any case."""
 
 
 @dataclass(slots=True)
@@ -39,8 +47,8 @@ class Pace:
     """Estimate the fixed cost of a batch and the cost per record, and derive the size of the next batch.
 
     A batch should take `target_ms`. If the fixed cost is a large part of that, batches take longer, because smaller
-    ones would take nearly as long and process less: up to 1.9 times the target, so that records get at least 70 % of
-    the time, and beyond that where the fixed cost exceeds half of the target. `most` and `most_bytes` bound
+    ones would take nearly as long and process less: up to twice the target, so that records get at least 70 % of the
+    time, and beyond that where the fixed cost exceeds 0.4 of the target. `most` and `most_bytes` bound
     the size in any case, the latter by the average size of records so far. `limit` is the current estimate, `next` the
     size of the next batch.
     """
@@ -90,7 +98,8 @@ class Pace:
 
     def _is_trial_due(self) -> bool:
         small = self.limit / (_TRIAL_SHARE / 2)
-        every = _TRIAL_EVERY if self._cost.count_up_to(small) >= _SURE else 2
+        sure = self._cost.count_up_to(small) >= _SURE and not self._cost.is_in_doubt(small)
+        every = _TRIAL_EVERY if sure else 2
         return self._cost.since(small) >= every
 
     def _other_size(self) -> int:
@@ -110,19 +119,17 @@ class Pace:
         reach = GROWTH * self._cost.largest
         if for_records >= cost.per_record * reach:
             return max(self.limit, reach)
-        wanted = for_records / cost.per_record
-        # Take half of the step, as a ratio, so that noisy durations do not make the size oscillate.
-        return float((wanted * self.limit) ** 0.5) if wanted / 2 < self.limit < wanted * 2 else wanted
+        return for_records / cost.per_record
 
     def _time(self, fixed_ms: float) -> float:
         """How long a batch should take, if one without records took `fixed_ms`.
 
         Long enough that records get 70 % of the time, and less than twice the target where both are possible in spite
-        of errors of the estimate: up to a fixed cost of half of the target. From 0.6 on no size achieves both, so
-        between the two the duration rises steeply to where an error of the estimate no longer matters.
+        of errors of the estimate: up to a fixed cost of 0.4 of the target. From 0.6 on no size achieves both, so
+        between the two the duration rises to where an error of the estimate no longer matters.
         """
-        target = self.target_ms
-        return max(target, min(6 * fixed_ms, max(1.88 * target, 22 * fixed_ms - 9.6 * target)))
+        share = fixed_ms / self.target_ms
+        return max(self.target_ms, min(_MOST_FIXED * fixed_ms, self.target_ms * _interpolated(share)))
 
     def _scaled(self, records: int, batch_ms: int) -> float:
         """Scale the size to the target while all batches have had about the same."""
@@ -135,7 +142,7 @@ class Pace:
         self.limit = self.next = max(min(round(limit), self.most), LEAST)
 
     def to_bytes(self) -> bytes:
-        """Serialize what the next start needs."""
+        """Serialize the measurements for the next start."""
         found = {
             "next": min(self.limit, self._fitting()) if self._trial else self.next,
             "limit": self.limit,
@@ -151,6 +158,13 @@ class Pace:
         self._record_bytes = found.get("record_bytes", 0.0)
         self._set(found.get("limit", self.limit))
         self.next = max(min(found.get("next", self.limit), self._fitting()), LEAST)
+
+
+def _interpolated(share: float) -> float:
+    for (before, least), (after, most) in pairwise(_DURATIONS):
+        if share <= after:
+            return least + (most - least) * max(share - before, 0.0) / (after - before)
+    return _MOST_FIXED * share
 
 
 def _load(data: bytes | None) -> dict[str, Any]:

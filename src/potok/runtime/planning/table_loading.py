@@ -1,5 +1,5 @@
-"""Streams that wait for a table to load: their topics are not read until the table's have been read to where they
-ended when the query first started.
+"""Streams that wait for a table to load: their topics are not read until those of the table have been read to the end
+that they had when the query first started.
 """
 
 from __future__ import annotations

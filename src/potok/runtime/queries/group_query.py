@@ -182,7 +182,8 @@ class GroupQuery:
         return self.waiting is None or self.waiting.until_ms <= now_ms()
 
     def report_idle(self) -> None:
-        """Report that it runs, although no batch does: since it could be planned, what it waited for is available."""
+        """Report that it is running although it has no batch: it could be planned, so what it waited for is
+        available."""
         self.resume()
         metrics = self.runner.metrics
         if metrics.state == "starting":

@@ -88,7 +88,7 @@ class QueryGroup:
         self._error: BaseException | None = None
         self._closed = False
         self.moved_at = time.monotonic()
-        """When the batch loop last began a turn."""
+        """When the batch loop last began an iteration."""
 
     def start(self) -> QueryGroup:
         """Start the batch loop; queries may be added before and after."""

@@ -1,1 +1,1 @@
-"""Webhooks on their way out: the log of deliveries and attempts, and the dispatcher that sends them."""
+"""Outgoing webhooks: the log of deliveries and attempts, and the dispatcher that sends them."""

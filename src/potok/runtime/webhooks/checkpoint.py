@@ -24,7 +24,7 @@ class Checkpoint:
     epoch: int = 0
     attempts: int = 0
     receivers: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By receiver, also of those that are no longer in the program: they resume if they come back."""
+    """By receiver, including those no longer in the program: they resume if they are added again."""
 
     @classmethod
     def of_bytes(cls, data: bytes | None) -> Checkpoint:

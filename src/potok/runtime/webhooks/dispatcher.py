@@ -1,7 +1,7 @@
 """Send the webhooks of a query, in a thread of the driver, next to the batch loop.
 
-The dispatcher follows the topic of deliveries for each endpoint, sends what is due, and appends what came of it to the
-topic of attempts before it counts. An endpoint that does not answer delays only its own deliveries.
+The dispatcher follows the topic of deliveries for each endpoint, sends what is due, and appends the outcome to the
+topic of attempts before it takes effect. An endpoint that does not respond delays only its own deliveries.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class Dispatcher:
         return found[0].body if found else None
 
     def _record(self) -> None:
-        """Append the attempts that were made; only then do they count."""
+        """Append the attempts that were made; only then do they take effect."""
         while self._sent:
             self._unrecorded.append(self._sent.popleft())
         if not self._unrecorded:
@@ -225,7 +225,7 @@ class Dispatcher:
                 'endpoint "%s" responded with 410 and is disabled; `potok webhooks enable` resumes it', attempt.endpoint
             )
         elif attempt.outcome is Outcome.FAILED:
-            log.warning('webhook %s to "%s" failed for good: %s', attempt.id, attempt.endpoint, attempt.error)
+            log.warning('webhook %s to "%s" failed permanently: %s', attempt.id, attempt.endpoint, attempt.error)
 
     def _save_at_times(self) -> None:
         due = time.monotonic() >= self._saved_at + CHECKPOINT_S

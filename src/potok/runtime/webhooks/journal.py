@@ -1,4 +1,4 @@
-"""What operators do with webhooks: list their outcome, send them again, enable endpoints.
+"""Let operators list the outcome of webhooks, send them again, and enable endpoints.
 
 Everything is derived from the two topics, and every request is a record, so it also works while the query is stopped:
 the next start carries it out.
@@ -73,7 +73,7 @@ class WebhookJournal:
     def __init__(self, broker: Broker, query: str) -> None:
         self._broker, self._query = broker, query
         if not broker.has_topic(attempts_topic(query)):
-            hint = "a query has webhooks after a step to_webhook was started"
+            hint = "start a program that has a to_webhook step first"
             raise NoWebhooks(f'query "{query}" has no webhooks', hint=hint)
 
     def latest(self, selection: WebhookSelection) -> list[Attempt]:
@@ -86,7 +86,7 @@ class WebhookJournal:
         return [attempt for attempt in found.values() if selection.has(attempt)]
 
     def endpoints(self) -> list[EndpointStatus]:
-        """Return the endpoints that were ever started, each with what waits for it."""
+        """Return the endpoints that were ever started, each with its pending deliveries."""
         end = self._broker.end_offsets(deliveries_topic(self._query))[0]
         return [
             EndpointStatus(each.step, each.endpoint, each.disabled, len(each.pending), max(end - each.cursor, 0))
@@ -98,7 +98,7 @@ class WebhookJournal:
         return self._request(self.latest(selection), dry_run=dry_run)
 
     def replay(self, selection: WebhookSelection, *, dry_run: bool = False) -> int:
-        """Ask to send all deliveries of a time range again, whatever became of them; return how many."""
+        """Ask to send all deliveries of a time range again, whatever their outcome; return how many."""
         found: list[Attempt] = []
         receivers = self._receivers()
         for delivery in self._deliveries(selection):
@@ -110,7 +110,7 @@ class WebhookJournal:
         return self._request(found, dry_run=dry_run)
 
     def enable(self, endpoint: str) -> int:
-        """Enable an endpoint in all steps that have it; return how many have."""
+        """Enable an endpoint in all steps that have it; return their number."""
         steps = [each.step for each in self._receivers() if each.endpoint == endpoint]
         if not steps:
             known = ", ".join(sorted({each.endpoint for each in self._receivers()}))

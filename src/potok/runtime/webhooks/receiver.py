@@ -1,4 +1,4 @@
-"""What one endpoint still has to get, and when: pure bookkeeping, without threads, clocks and requests."""
+"""The pending deliveries of one endpoint and when they are due: bookkeeping without threads, clocks or requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNHEALTHY = 5
 
 @dataclass(slots=True)
 class Pending:
-    """A delivery that was not taken, the number of attempts so far, and when the next one is due."""
+    """A delivery that was not accepted, the number of attempts so far, and when the next one is due."""
 
     offset: int
     identifier: str
@@ -33,7 +33,7 @@ class Pending:
 
 @dataclass(slots=True)
 class Receiver:
-    """The deliveries of one endpoint. Everything below `cursor` was taken, has failed, or is in `pending`."""
+    """The deliveries of one endpoint. Everything below `cursor` was accepted, has failed, or is in `pending`."""
 
     step: str
     endpoint: str
@@ -41,7 +41,7 @@ class Receiver:
     disabled: bool = False
     pending: dict[int, Pending] = field(default_factory=dict)
     ahead: dict[int, Pending | None] = field(default_factory=dict)
-    """What attempts say about deliveries from `cursor` on, which another process has read; None is done."""
+    """The outcome of deliveries from `cursor` on that another process has read; None means done."""
     resume_ms: int = 0
     failures: int = 0
     in_flight: set[int] = field(default_factory=set)
@@ -55,7 +55,7 @@ class Receiver:
         return max(READ_AHEAD - sum(1 for each in self.pending.values() if each.body is not None), 0)
 
     def read(self, delivery: Delivery, now_ms: int) -> None:
-        """Take over one delivery from the topic; deliveries come in the order of their offsets."""
+        """Add one delivery from the topic; deliveries come in the order of their offsets."""
         self.cursor = delivery.offset + 1
         if delivery.offset in self.ahead:
             known = self.ahead.pop(delivery.offset)
@@ -81,20 +81,20 @@ class Receiver:
         while len(found) < slots and self._queue and self._queue[0][0] <= now_ms:
             due_ms, offset = heapq.heappop(self._queue)
             known = self.pending.get(offset)
-            # An entry is out of date if the delivery was done or put again with another time.
+            # An entry is out of date if the delivery was completed or rescheduled.
             if known is not None and known.due_ms == due_ms and offset not in self.in_flight:
                 self.in_flight.add(offset)
                 found.append(known)
         return found
 
     def next_due_ms(self) -> int | None:
-        """Return when something may be sent; None if nothing waits for a time."""
+        """Return when the next delivery is due; None if none is scheduled."""
         if self.disabled or not self._queue:
             return None
         return max(self._queue[0][0], self.resume_ms)
 
     def busy(self, now_ms: int) -> bool:
-        """Return whether something is being sent or could be sent at once."""
+        """Return whether a delivery is being sent or is due."""
         due_ms = self.next_due_ms()
         return bool(self.in_flight) or (due_ms is not None and due_ms <= now_ms)
 

@@ -30,14 +30,14 @@ def attempts_topic(query: str) -> str:
 
 
 class Outcome(StrEnum):
-    """What became of an attempt, or what an operator asks for."""
+    """The outcome of an attempt, or a request of an operator."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
     FAILED = "failed"
     """It was the last attempt."""
     DISABLED = "disabled"
-    """The endpoint answered 410: it gets nothing until it is enabled."""
+    """The endpoint responded with 410: nothing is sent to it until it is enabled."""
     EXPIRED = "expired"
     """Deliveries were deleted by retention before they were sent."""
     REDRIVE = "redrive"

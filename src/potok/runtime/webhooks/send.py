@@ -16,12 +16,12 @@ from potok.sinks.webhooks.webhooks import WebhookEndpoint
 GONE = 410
 
 ASKS_TO_WAIT = frozenset({429, 503})
-"""With these and `Retry-After`, an endpoint gets no other request until then either."""
+"""After one of these with `Retry-After`, no other request is sent to the endpoint until then either."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An attempt, and how long the endpoint as a whole wants to be left alone."""
+    """An attempt, and for how long no other request may be sent to the endpoint."""
 
     attempt: Attempt
     resume_ms: int = 0

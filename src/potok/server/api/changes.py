@@ -28,8 +28,8 @@ from potok.server.pushes import QUIET_S, Follower, Written, size_of
 from potok.server.sending import connection_of
 from potok.server.streaming import LINGER_S, Streamed, first_of, sent
 from potok.server.tables.table_reads import source_named
-from potok.statements.processing_log import LOG_STREAM
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.processing_log import LOG_STREAM
+from potok.statements.queries.query_tables import QueryTables
 
 router = APIRouter(tags=["changes"])
 

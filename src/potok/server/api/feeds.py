@@ -13,7 +13,7 @@ from potok.sql.catalog import Source
 from potok.statements.database import Database
 from potok.statements.frames import python_rows
 from potok.statements.push.tail import Block, tail_of
-from potok.statements.records import RecordReader
+from potok.statements.records.decode import RecordReader
 from potok.statements.results import ResultColumn
 
 _R = "R"

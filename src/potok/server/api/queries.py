@@ -29,9 +29,9 @@ from potok.server.problems import NOT_THERE, problem_described, problem_response
 from potok.server.run_statement import described, run_for
 from potok.sql.syntax import ast
 from potok.sql.types import type_name
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
+from potok.statements.queries.runner import QueryInfo
 from potok.statements.results import Done, Result, Rows
-from potok.statements.runner import QueryInfo
 
 router = APIRouter()
 

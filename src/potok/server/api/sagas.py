@@ -17,7 +17,7 @@ from potok.server.errors import BadRequest
 from potok.server.ksql.json_rows import dump
 from potok.server.positions.headers import WAITS, WAITS_FOR, wait_as_asked
 from potok.server.problems import BAD, NOT_THERE, problem_described
-from potok.snapshots.saga_instances import SagaInstances, merged, saga_named
+from potok.snapshots.patterns.saga_instances import SagaInstances, merged, saga_named
 
 router = APIRouter(tags=["sagas"])
 

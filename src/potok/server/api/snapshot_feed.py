@@ -12,7 +12,7 @@ from potok.server.errors import BadRequest
 from potok.server.ksql.json_rows import dump
 from potok.server.tables.table_reads import EVERY, Keys, TableReads
 from potok.snapshots.ledger_view import read_entry
-from potok.snapshots.saga_instances import SagaInstances
+from potok.snapshots.patterns.saga_instances import SagaInstances
 from potok.sql.catalog import Source
 from potok.statements.database import Database
 

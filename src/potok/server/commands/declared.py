@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from potok.patterns.aggregates.describe import AggregateDescription, CommandDescription
 from potok.patterns.aggregates.messages import results_topic
 from potok.server.errors import NotThere
-from potok.snapshots.declared_aggregates import aggregates_in
+from potok.snapshots.patterns.declared_aggregates import aggregates_in
 from potok.sql.errors import closest
 from potok.state.entry import metadata_key_of
 from potok.statements.database import Database
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 
 class DeclaredAggregates:

@@ -9,7 +9,7 @@ from potok.log.broker import Broker
 from potok.runtime.operations.replay import SHADOW
 from potok.runtime.queries.directory import query_directory
 from potok.runtime.queries.lock import is_held
-from potok.statements.runner import QueryInfo
+from potok.statements.queries.runner import QueryInfo
 
 BEHIND_MS = 60_000
 """A running query whose oldest unread record is older than this is behind."""

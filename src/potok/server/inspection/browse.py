@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from potok.log.broker import Broker
 from potok.log.partitioner import partition_of
 from potok.sql.catalog import Source
-from potok.statements.print_records import shown_keys, shown_values
+from potok.statements.records.print_records import shown_keys, shown_values
 
 SHOWN_BYTES = 4_096
 """Longer keys, values and headers are truncated in lists."""

@@ -16,7 +16,7 @@ from potok.server.api.tables import answer
 from potok.server.context import Site, site_of
 from potok.server.figures.overview import totals
 from potok.server.inspection.live import LiveFigures
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 from potok.version import __version__
 
 router = APIRouter(tags=["operations"])

@@ -11,7 +11,7 @@ from potok.server.access.rights import may_see_query
 from potok.server.access.tokens import READ
 from potok.server.api.tables import answer
 from potok.server.context import site_of
-from potok.snapshots.declared_aggregates import aggregates_in
+from potok.snapshots.patterns.declared_aggregates import aggregates_in
 from potok.snapshots.progress import read_progress
 from potok.snapshots.tables import Tables, known_queries
 from potok.state.entry import metadata_key_of

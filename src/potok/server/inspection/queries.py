@@ -22,8 +22,8 @@ from potok.snapshots.progress import read_description
 from potok.snapshots.tables import query_named
 from potok.state.entry import Entry
 from potok.statements.database import Database
-from potok.statements.query_tables import QueryTables
-from potok.statements.runner import QUERY_ACTIONS
+from potok.statements.queries.query_tables import QueryTables
+from potok.statements.queries.runner import QUERY_ACTIONS
 
 router = APIRouter(tags=["queries"])
 

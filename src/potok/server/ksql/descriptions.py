@@ -10,8 +10,8 @@ from potok.sql.functions.result_types import arguments_of
 from potok.statements.connectors import WORKER, ConnectorInfo
 from potok.statements.database import Database
 from potok.statements.inspect.sources import show_format
+from potok.statements.queries.runner import QueryInfo
 from potok.statements.results import Row, Rows
-from potok.statements.runner import QueryInfo
 from potok.topology.describe import as_text, description_of
 
 Description = dict[str, Any]

@@ -22,7 +22,7 @@ from potok.server.ksql.row_formats import DELIMITED, JSON
 from potok.server.problems import BAD_REQUEST, BAD_STATEMENT, ksql_error, ksql_response
 from potok.sql.catalog import Source
 from potok.sql.types import quoted
-from potok.statements.inserts import insert_rows, writable
+from potok.statements.records.inserts import insert_rows, writable
 
 Ack = dict[str, Any]
 

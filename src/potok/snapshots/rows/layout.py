@@ -87,7 +87,7 @@ class TableLayout:
 
     @property
     def plan(self) -> AggregatePlan:
-        """The plan needed to read cells of numbers."""
+        """The plan for reading cells of numbers."""
         types = {"int64": pa.int64(), "double": pa.float64()}
         slots = tuple(Slot(op, None, types[type_], initial) for op, type_, initial in self.slots)
         fields = [pa.field(name, slot.type) for name, slot in zip(self.fields, slots, strict=False)]

@@ -45,13 +45,13 @@ class SnapshotOvertakenError(QueryError):
 
     def __init__(self, table: str, batch: int) -> None:
         super().__init__(
-            f'table "{table}" cannot be read at batch {batch} any more: the query has gone on',
+            f'table "{table}" cannot be read at batch {batch} any more: the query has committed later batches',
             hint='read it again; or pass .option("snapshot", "copy"), which copies the table first',
         )
 
 
 class NoSuchBatchError(QueryError):
-    """A batch whose values are not in the state any more, or not yet."""
+    """A batch whose values are no longer in the state, or not yet."""
 
     def __init__(self, query: str, wanted: int, last: int) -> None:
         super().__init__(

@@ -1,1 +1,1 @@
-"""One analysis of a SELECT: what its names mean, the types of its expressions, and what is refused."""
+"""The analysis of a SELECT: its names, the types of its expressions, and its checks."""

@@ -125,7 +125,9 @@ def check_forgets(grouping: Grouping) -> None:
     """Reject aggregates over a table that cannot undo a row."""
     for aggregate in grouping.aggregates:
         if aggregate.how.fold.undo is None:
-            hint = "a row of a table may change or go, and this aggregate cannot forget; aggregate the stream instead"
+            hint = (
+                "rows of a table can be deleted, and this aggregate cannot remove a row; aggregate the stream instead"
+            )
             message = f"{show(aggregate.call)} cannot be taken over a table"
             raise Refused(message, hint=hint, location=aggregate.call.at)
 

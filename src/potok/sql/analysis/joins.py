@@ -141,7 +141,7 @@ def _how(one: Side, other: Side, clause: ast.Join) -> How:
         hint = "write the stream first: FROM stream LEFT JOIN table, or INNER JOIN"
         raise Refused("a table cannot be joined with a stream", hint=hint, location=clause.at)
     if clause.within is not None:
-        hint = "leave it out: the table's row of the moment is taken"
+        hint = "leave it out: a record is joined with the current row of the table"
         raise Refused("WITHIN is for joins of two streams", hint=hint, location=clause.within.at)
     check_primary_key(other)
     if not one.rows.is_table:

@@ -41,7 +41,7 @@ from potok.topology.nodes import (
 def aggregate(
     graph: Graph, rows: LocatedRows, grouping: Grouping, window: Window | None, shape: WindowShape | None, name: str
 ) -> LocatedRows:
-    """The groups as a table: what was grouped by in the key, a field for each aggregate in the value."""
+    """Return the groups as a table: the grouping expressions in the key, a field for each aggregate in the value."""
     if rows.rows.is_table:
         node = _table_groups(graph, rows, grouping, name)
     elif all(item.how.parts for item in grouping.aggregates):
@@ -66,13 +66,13 @@ def _column_positions(grouping: Grouping, shape: WindowShape | None) -> dict[str
 
 
 def is_plain(item: Aggregated) -> bool:
-    """Whether what merges is the result already."""
+    """Whether the merged parts are already the result."""
     parts = item.how.parts
     return len(parts) == 1 and item.how.finish is None and parts[0].type == item.how.result
 
 
 def _grouped(graph: Graph, rows: LocatedRows, grouping: Grouping, values: Expr | None) -> Node:
-    """Records under the key of their group, with other values if there are any."""
+    """Return the records under the key of their group, with other values if needed."""
     wanted = [typed.column if isinstance(typed, ColumnRef) else "" for _, typed in grouping.keys]
     key = key_expr([(name, expr_of(typed, rows)) for name, typed in grouping.keys])
     keys = rows.rows.keys
@@ -117,7 +117,7 @@ class NoKey:
 
 @dataclass(frozen=True, slots=True)
 class PartColumn:
-    """What a part of an aggregate takes of each record: `spans` select the columns of its arguments."""
+    """The input of a part of an aggregate from each record: `spans` select the columns of its arguments."""
 
     part: Part
     arguments: tuple[Computed, ...]
@@ -136,7 +136,7 @@ def _merged(graph: Graph, rows: LocatedRows, grouping: Grouping, window: Window 
     read = {column for item in grouping.aggregates for argument in item.arguments for column in columns_of(argument)}
     moved = not read.isdisjoint(rows.key_slots)
     if moved:
-        # The key is about to change: what aggregates take of it goes along in the value.
+        # The key changes here, so the parts of it that aggregates read are added to the value.
         upstream = _grouped(graph, rows, grouping, _arguments(rows, grouping))
     else:
         upstream = _grouped(graph, rows, grouping, None)
@@ -170,7 +170,7 @@ def _part_arguments(item: Aggregated, rows: LocatedRows, *, moved: bool) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The results of aggregates from their merged parts."""
+    """Computes the results of aggregates from their merged parts."""
 
     aggregates: tuple[tuple[Any, pa.DataType, int], ...]
     """`finish`, the type of the result, and the number of parts."""
@@ -200,7 +200,7 @@ def _finish_parts(graph: Graph, node: Node, grouping: Grouping, name: str) -> No
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Folding:
-    """Adds a record to the states of several aggregates, or takes one out."""
+    """Adds a record to the states of several aggregates, or removes one."""
 
     folds: tuple[tuple[Any, tuple[str, ...]], ...]
 
@@ -221,7 +221,7 @@ class Starting:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ending:
-    """The results of the states of several aggregates."""
+    """Computes the results of several aggregates from their states."""
 
     folds: tuple[tuple[str, Fold], ...]
 
@@ -275,6 +275,6 @@ def _table_groups(graph: Graph, rows: LocatedRows, grouping: Grouping, name: str
 
 
 def renamed(grouping: Grouping, names: dict[str, str]) -> Grouping:
-    """The same with other names for the aggregates."""
+    """Return the same groups with other names for the aggregates."""
     items = tuple(replace(item, name=names.get(item.name, item.name)) for item in grouping.aggregates)
     return replace(grouping, aggregates=items)

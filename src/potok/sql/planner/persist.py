@@ -1,4 +1,4 @@
-"""Queries that run on: their topology, and the stream or table that they write."""
+"""Persistent queries: their topology, and the stream or table that they write."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Widen:
 
 
 def lower_source_table(source: Source, query_id: str) -> Topology:
-    """CREATE SOURCE TABLE: the rows of a topic, kept so that they can be pulled."""
+    """CREATE SOURCE TABLE: the rows of a topic, stored for pull queries."""
     graph = Graph(query_id)
     rows = source_rows(graph, source, source.name, ())
     if isinstance(rows.node, TableMapValues):
@@ -170,7 +170,7 @@ def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
 
 
 def _literals(analysis: Analysis) -> dict[str, Decimal]:
-    """Return the numbers that the query selects as they stand, by column."""
+    """Return the literal numbers that the query selects, by column."""
     numbers = {}
     for item in analysis.items:
         sign, expression = 1, item.expression

@@ -124,7 +124,7 @@ def _column_positions(source: Source) -> dict[str, Column]:
 
 @dataclass(frozen=True, slots=True)
 class HeaderColumn:
-    """The headers of records as rows of key and value, or the last one of a name."""
+    """Return the headers of records as structs of key and value, or the last header of a name."""
 
     name: str
 
@@ -147,7 +147,7 @@ def _header_type(column: SourceColumn) -> pa.DataType:
 
 
 def _with_headers(graph: Graph, node: Node, source: Source, values: Sequence[Column]) -> Node:
-    """Headers as columns of the value, besides those that it has."""
+    """Return headers as columns of the value, in addition to existing ones."""
     at = Column(array(struct([("name", VARCHAR), ("value", BYTES)])), "value", (HEADERS,))
     items = [(value.path[-1], Computed(value.type, (value,), Pick(), quoted(value.path[-1]))) for value in values]
     for c in source.headers:
@@ -159,14 +159,14 @@ def _with_headers(graph: Graph, node: Node, source: Source, values: Sequence[Col
 
 
 def timestamps_of(source: Source) -> Timestamps:
-    """Event time from a column, if the source names one."""
+    """Return the event time from a column, if the source names one."""
     if not source.timestamp:
         return Timestamps()
     return Timestamps(function=time_of(source), text=quoted(source.timestamp))
 
 
 def time_of(source: Source) -> Function:
-    """The time that the TIMESTAMP column of a source holds."""
+    """Computes the time from the TIMESTAMP column of a source."""
     column = source.column(source.timestamp)
     assert column is not None
     at, name, pattern = _column_positions(source)[column.name], quoted(column.name), source.timestamp_format

@@ -304,7 +304,7 @@ def row_condition(typed: Typed, types: Mapping[str, pa.DataType]) -> Function:
 
 
 def constant_of(condition: Function) -> bool | None:
-    """Return what a condition says of every row, if that is known without one."""
+    """Return the value of a condition for every row, if it is constant."""
     expr = condition.expr
     if not (isinstance(expr, Computed) and isinstance(expr.compute, SqlComputation)):
         return None

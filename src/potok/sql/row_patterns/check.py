@@ -1,4 +1,4 @@
-"""Refuse patterns that cannot match, never end, or would not move on after a match."""
+"""Reject patterns that cannot match, never end, or would not advance after a match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What conditions and measures read of a match: single rows, and aggregates over rows.
+"""The parts of conditions and measures that read a match: single rows, and aggregates over rows.
 
 The rest of an expression is computed from these as from columns.
 """

@@ -19,7 +19,7 @@ from potok.sql.types import quoted, type_name
 from potok.statements.catalog.command_log import Command
 from potok.statements.errors import UnknownQuery
 from potok.statements.messages import kind_of
-from potok.statements.processing_log import LOG_STREAM
+from potok.statements.queries.processing_log import LOG_STREAM
 from potok.topology.graph import Topology
 
 

@@ -25,8 +25,8 @@ _PREFIX = "sql/left/"
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """What one command leaves to remove. Topics are identified by their ids as well, because a topic may be created
-    again under the same name."""
+    """What has to be removed after one command. Topics are identified by their ids as well, because a topic may be
+    created again under the same name."""
 
     queries: tuple[str, ...] = ()
     topics: dict[str, str] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class Left:
 
 
 def left_by(statement: ast.Statement, before: CatalogState, after: CatalogState, broker: Broker) -> Left:
-    """Return what a statement leaves to remove: queries that nothing refers to, and the topic to delete."""
+    """Return what has to be removed after a statement: queries that nothing refers to, and the topic to delete."""
     topics: dict[str, str] = {}
     if isinstance(statement, ast.Drop) and statement.delete_topic:
         topic = before.catalog.source(statement.name, statement.at).topic

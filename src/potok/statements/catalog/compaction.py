@@ -1,4 +1,4 @@
-"""Compact the command log: keep the commands that still matter, with their sequence numbers.
+"""Compact the command log: retain the commands that still matter, with their sequence numbers.
 
 All commands are replayed, and the states before and after each one show what it created, changed and ended. Whatever
 exists at the end keeps the command that created it, and a command keeps what it depends on. The rest is removed, if
@@ -106,14 +106,15 @@ class _Thing:
 
 @dataclass(slots=True)
 class _Replayed:
-    """The result of commands, and what led to it."""
+    """The result of commands, and the commands that it depends on."""
 
     catalog_state: CatalogState = EMPTY
     reads: dict[int, list[_Thing]] = field(default_factory=lambda: defaultdict(list))
     makes: dict[int, list[_Thing]] = field(default_factory=lambda: defaultdict(list))
     there: dict[Name, _Thing] = field(default_factory=dict)
     saw: dict[int, dict[Name, Any]] = field(default_factory=dict)
-    """What a command found under the names that it reads; together with its text, this determines its query."""
+    """The objects that a command found under the names that it reads; together with its text, they determine its
+    query."""
 
     @classmethod
     def of(cls, commands: Iterable[Command], broker: Broker) -> _Replayed:

@@ -1,4 +1,4 @@
-"""Observe queries that another process runs, by what they write to the log and by their locks."""
+"""Observe queries that another process runs, by their metadata in the log and by their locks."""
 
 from __future__ import annotations
 

@@ -25,18 +25,18 @@ from potok.statements.errors import UnknownQuery
 from potok.statements.inspect.listing import listed, texts
 from potok.statements.inspect.queries import lag_of
 from potok.statements.messages import counted
-from potok.statements.processing_log import failure_messages
 from potok.statements.pull.allowed_values import Allowed
 from potok.statements.pull.plan import PullPlan, plan_pull
 from potok.statements.pull.row_selection import FEW, MOST_LOOKUPS, choice_of, partners_key
 from potok.statements.push.plan import filled
+from potok.statements.queries.processing_log import failure_messages
 from potok.statements.results import Rows
 from potok.topology.describe import as_text, description_of
 from potok.topology.graph import Topology
 
 if TYPE_CHECKING:
     from potok.statements.database import Database
-    from potok.statements.runner import QueryInfo
+    from potok.statements.queries.runner import QueryInfo
 
 
 _STEPS = texts("Step", "Kind", "Runs", "Detail", "Why")

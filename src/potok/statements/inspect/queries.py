@@ -12,7 +12,7 @@ from potok.statements.results import Row, Rows
 
 if TYPE_CHECKING:
     from potok.statements.database import Database
-    from potok.statements.runner import QueryInfo
+    from potok.statements.queries.runner import QueryInfo
 
 _PLAIN = ("Query ID", "Query Type", "Status", "Sink Name", "Sink Kafka Topic", "Query String")
 _MORE = (

@@ -16,7 +16,7 @@ from potok.statements.inspect.listing import listed, show_time, texts
 from potok.statements.inspect.queries import brief_queries, lag_of
 from potok.statements.inspect.topics import last_record_ms, retention_of
 from potok.statements.messages import counted
-from potok.statements.processing_log import failure_messages
+from potok.statements.queries.processing_log import failure_messages
 from potok.statements.results import Row, Rows
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from potok.statements.pull.plan import PullPlan, plan_pull
 from potok.statements.pull.row_matches import matched_rows, slots_to_match
 from potok.statements.pull.row_selection import FEW, partners_key
 from potok.statements.pull.tables import Access, access_of, table_frames
-from potok.statements.records import RecordReader
+from potok.statements.records.decode import RecordReader
 from potok.statements.results import Rows
 
 Ends = Mapping[str, Mapping[int, int]]

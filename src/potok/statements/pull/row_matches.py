@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE over the rows that are there: none follows the last one, so `$` has a meaning and all matches end."""
+"""MATCH_RECOGNIZE over existing rows: none follows the last one, so `$` can match and all matches end."""
 
 from __future__ import annotations
 

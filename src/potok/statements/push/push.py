@@ -25,13 +25,13 @@ from potok.sql.syntax import ast
 from potok.sql.types import VARCHAR
 from potok.statements.database import Database
 from potok.statements.frames import Frame, python_rows
-from potok.statements.print_records import printed_lines
 from potok.statements.pull.pull import spread_over
 from potok.statements.push.failures import OFFSET, PushFailures
 from potok.statements.push.plan import RecordPlan, needs_topology, plan_records, plan_transient
 from potok.statements.push.tail import MOST_BYTES, Block, Memory, Subscription, tail_of
 from potok.statements.push.transient import Transient, transient_name
-from potok.statements.records import ReadRecords, RecordReader
+from potok.statements.records.decode import ReadRecords, RecordReader
+from potok.statements.records.print_records import printed_lines
 from potok.statements.results import Push, ResultColumn, Row
 
 log = logging.getLogger(__name__)

@@ -31,7 +31,7 @@ class Match(Node):
     unmatched: bool = False
     """Whether records that no match contains are emitted as well."""
     shows_timeouts: bool = False
-    """Whether what had matched when its time was over is emitted like a match."""
+    """Whether partial matches whose time limit has passed are emitted like matches."""
 
     @property
     def before(self) -> int:
@@ -50,7 +50,7 @@ class Match(Node):
 
     @property
     def remembers(self) -> bool:
-        """Whether something is kept of every key forever."""
+        """Whether state is kept for every key forever."""
         return self.numbered or self.looks_around
 
     @property
@@ -96,7 +96,7 @@ class Match(Node):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Timeouts(Node):
-    """What had matched of a pattern when its time was over."""
+    """The partial matches of a pattern whose time limit has passed."""
 
     upstream: Match
 

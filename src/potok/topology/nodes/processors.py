@@ -158,4 +158,5 @@ class AggregateRoot(Process):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold(AggregateRoot):
-    """Folds the events of a topic with a class of the user; this node is the table of what its instances return."""
+    """Folds the events of a topic with a class of the user; this node is the table of the states that its instances
+    return."""

@@ -16,7 +16,7 @@ W = TypeVar("W", bound="Window")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What all kinds share. Results of a closed window stay readable until the watermark passes `end +
+    """The base of all kinds of windows. Results of a closed window stay readable until the watermark passes `end +
     retention`.
     """
 

@@ -1,4 +1,4 @@
-"""What a pattern emits, if not the values of each variable."""
+"""The output of a pattern, if it is not the values of each variable."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class MatchedRows:
     starts: Ints
     """Where the rows of each match start, and the number of all rows at the end."""
     numbers: Ints
-    """The number of each match among those of its key; 0 for an unmatched row and for a match whose time was over."""
+    """The number of each match among those of its key; 0 for an unmatched row and for a partial match whose time limit
+    has passed."""
     found: npt.NDArray[np.bool_]
     """Whether it is a match, or an unmatched row."""
 

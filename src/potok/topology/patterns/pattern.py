@@ -61,7 +61,7 @@ class Pattern:
         return self._without(other, immediately=True)
 
     def not_followed_by(self, other: Pattern) -> Pattern:
-        """Require that no such record lies before the next part; at the end of a pattern, until `within` is over."""
+        """Require that no such record occurs before the next part; at the end of a pattern, until `within` is over."""
         return self._without(other, immediately=False)
 
     def one_or_more(self, *, within: Duration | None = None) -> Pattern:
@@ -143,7 +143,7 @@ class Pattern:
 
     @property
     def ends_in_time(self) -> bool:
-        """Whether an open match can be over because of the time."""
+        """Whether an open match can end because of a time limit."""
         return self.within_ms is not None or spaced(self.tree)
 
     def group(self) -> Pattern:

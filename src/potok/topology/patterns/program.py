@@ -80,7 +80,7 @@ class Program:
 
     @property
     def gapped(self) -> bool:
-        """Whether a thread can be over before its match is."""
+        """Whether the time limit of a thread can pass before that of its match."""
         return any(state.gap_ms is not None for state in self.states)
 
     @property

@@ -70,7 +70,7 @@ class Archiver:
         return ArchivedFile(self._partition, *entry[:4], path=str(path))
 
     def _prepare(self) -> None:
-        """Create the directory and remove files of an interrupted archiving.
+        """Create the directory and remove the files of an interrupted run.
 
         A file is only removed if the log still holds its records: the directory may contain files of others.
         """

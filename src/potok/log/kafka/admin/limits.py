@@ -1,4 +1,5 @@
-"""What Kafka rejects: by the limits of the client, and by those of a topic, which only the brokers know."""
+"""The limits beyond which Kafka rejects records: those of the client, and those of a topic, which only the brokers
+know."""
 
 from __future__ import annotations
 

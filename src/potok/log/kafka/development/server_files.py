@@ -34,7 +34,7 @@ class ServerFiles:
 
     @property
     def pid(self) -> Path:
-        """Written by the server itself, first of all: the process that started it may exit at once."""
+        """Written by the server itself before anything else: the process that started it may exit immediately."""
         return self.directory / "server.pid"
 
     @property

@@ -48,8 +48,8 @@ def _time(text: str, pattern: str) -> int:
 
 
 def milliseconds_of(text: str, pattern: str, zone: str | None = None) -> int:
-    """The milliseconds since 1970 that a text means; raises ValueError. What it leaves open is as in 1970-01-01T00:00,
-    and without a zone it is in the one given, or in UTC.
+    """Return the milliseconds since 1970 of a text; raises ValueError. Missing fields are those of 1970-01-01T00:00,
+    and a text without a zone is in the given zone, or in UTC.
 
     >>> milliseconds_of("1970-01-02", "yyyy-MM-dd")
     86400000

@@ -1,7 +1,7 @@
 """How a user's function is called: for each row, for whole columns, for several rows of each, or as an aggregate.
 
-All of this is plain objects with the user's function in them, and no closures. So an overload can be pickled wherever
-the function can be.
+These are plain objects that hold the user's function, not closures, so that an overload can be pickled wherever the
+function can be.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from potok.sql.types import DOUBLE
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """The parameters of a function, of which the last `optional` may be left out; `rest` stands for any number more."""
+    """The parameters of a function, of which the last `optional` may be omitted; `rest` may be repeated."""
 
     types: tuple[UserType, ...]
     optional: int = 0
     rest: UserType | None = None
 
     def among(self, count: int) -> tuple[UserType, ...] | None:
-        """Those of a call with so many arguments; None if it cannot have as many."""
+        """Return the parameters of a call with this number of arguments; None if the number is not possible."""
         if not len(self.types) - self.optional <= count or (count > len(self.types) and self.rest is None):
             return None
         more = () if self.rest is None else (self.rest,) * (count - len(self.types))
         return (*self.types[:count], *more)
 
     def fit(self, given: Types) -> list[pa.DataType] | None:
-        """The types that arguments of these types are cast to; None if the function does not take them."""
+        """Return the types to which arguments of these types are cast; None if the function does not accept them."""
         wanted = self.among(len(given))
         if wanted is None or any(isinstance(type_, LambdaShape) for type_ in given):
             return None
@@ -58,13 +58,14 @@ class UserAccept:
 
 @dataclass(frozen=True, slots=True)
 class RowCall:
-    """Calls a function for each row. One in which it raises, or gives what is not of its type, is NULL, and noted."""
+    """Calls a function for each row. A row for which it raises, or returns a value of another type, is NULL and
+    reported."""
 
     function: Callable[..., Any]
     parameters: Parameters
     result: UserType
     table: bool = False
-    """Whether it gives several values; then NULL is an empty list."""
+    """Whether it returns several values; then NULL is an empty list."""
 
     def __call__(self, arguments: Sequence[Any], rows: int, _: pa.DataType, context: Context) -> pa.Array:
         given = self.parameters.among(len(arguments)) or ()
@@ -105,7 +106,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ColumnCall:
-    """Calls a function with whole columns, once. If it raises, all rows are NULL, and noted."""
+    """Calls a function once with whole columns. If it raises, all rows are NULL and reported."""
 
     function: Callable[..., Any]
 
@@ -126,7 +127,7 @@ class ColumnCall:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Adds a record to a state, or takes it out. NULL where the function does not want it leaves the state as it is."""
+    """Adds a record to a state, or removes it. A NULL that the function does not accept leaves the state unchanged."""
 
     function: Callable[..., Any]
     types: tuple[UserType, ...]
@@ -147,13 +148,13 @@ class Outcome:
 
 
 def _literal(wanted: UserType, value: Any) -> Any:
-    """A literal as the class wants it: 1.5 is a decimal in SQL."""
+    """Convert a literal for the class: 1.5 is a decimal in SQL."""
     return float(value) if wanted.type == DOUBLE and value is not None else value
 
 
 @dataclass(frozen=True, slots=True)
 class AggregateAccept:
-    """The arguments behind the columns are literals: what the class is made with."""
+    """The arguments after the columns are literals, which are passed to the constructor of the class."""
 
     made_by: type
     parameters: Parameters

@@ -1,4 +1,4 @@
-"""Annotations of a user's function as types of SQL, and values on their way in and out."""
+"""Convert annotations of a user's function to SQL types, and values in both directions."""
 
 from __future__ import annotations
 
@@ -33,30 +33,30 @@ _EXACT: Final = Precision(prec=80)
 
 
 class NoType(Exception):
-    """An annotation for which SQL has no type. Never leaves the module that asks: it becomes an error with a place."""
+    """An annotation for which SQL has no type. Callers convert it to an error with a position."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserType:
-    """What an annotation means: the type of SQL, and how values are read and written that are not plain."""
+    """The meaning of an annotation: the SQL type, and how values that are not plain are converted."""
 
     type: pa.DataType
     nullable: bool = False
     """Whether the annotation has `| None`: only then is the function called with NULL."""
     parts: tuple[UserType, ...] = ()
-    """Of a list its items, of a dict its keys and values, of a dataclass its fields."""
+    """The items of a list, the keys and values of a dict, or the fields of a dataclass."""
     record: type | None = None
-    """The dataclass that stands for a struct."""
+    """The dataclass that represents a struct."""
     exact: bool = True
     """False for a bare Decimal, which takes decimals of every scale."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether values come in as they are."""
+        """Whether values are passed unchanged."""
         return self.record is None and all(part.is_plain for part in self.parts)
 
     def read(self, value: Any) -> Any:
-        """A value of SQL as the function wants it: structs as dataclasses."""
+        """Convert an SQL value for the function: structs become dataclasses."""
         if value is None or self.is_plain:
             return value
         if self.record is not None:
@@ -69,7 +69,7 @@ class UserType:
         return [self.parts[0].read(item) for item in value]
 
     def write(self, value: Any) -> Any:
-        """What the function gave as plain data."""
+        """Convert a result of the function to plain data."""
         if value is None:
             return None
         if self.record is not None:
@@ -87,7 +87,7 @@ def _field_names(record: type) -> list[str]:
 
 
 def _write_scalar(value: Any, type_: pa.DataType) -> Any:
-    """Instants and times of whole milliseconds, decimals of the scale of their type."""
+    """Truncate instants and times to milliseconds, and give decimals the scale of their type."""
     if isinstance(value, dt.datetime | dt.time):
         return value.replace(microsecond=value.microsecond // 1000 * 1000)
     if isinstance(value, Decimal) and pa.types.is_decimal(type_):
@@ -96,7 +96,7 @@ def _write_scalar(value: Any, type_: pa.DataType) -> Any:
 
 
 def user_type(annotation: Any) -> UserType:
-    """What an annotation means; raises `NoType`."""
+    """Return the meaning of an annotation; raises `NoType`."""
     if isinstance(annotation, pa.DataType):
         return UserType(annotation)
     if annotation in _SCALARS:
@@ -124,7 +124,7 @@ def _optional(choices: tuple[Any, ...]) -> UserType:
 
 
 def _annotated(arguments: tuple[Any, ...]) -> UserType:
-    """`Annotated[Decimal, pa.decimal128(10, 2)]` and `Annotated[int, pa.int32()]` say the type themselves."""
+    """`Annotated[Decimal, pa.decimal128(10, 2)]` and `Annotated[int, pa.int32()]` name the type themselves."""
     declared = next((note for note in arguments[1:] if isinstance(note, pa.DataType)), None)
     return user_type(arguments[0] if declared is None else declared)
 
@@ -136,7 +136,7 @@ def _map(key: UserType, item: UserType) -> UserType:
 
 
 def _struct(record: type) -> UserType:
-    """Fields have upper-case names, as those have that a statement writes without quotes."""
+    """Fields have upper-case names, like names that a statement writes without quotes."""
     hints = get_type_hints(record, include_extras=True)
     names = _field_names(record)
     if not names:
@@ -147,7 +147,7 @@ def _struct(record: type) -> UserType:
 
 
 def items_type(annotation: Any) -> UserType:
-    """What each row is of that a table function gives: T of list[T], Iterator[T], Iterable[T] or Generator[T, ...]."""
+    """Return the type of the rows of a table function: T of list[T], Iterator[T], Iterable[T] or Generator[T, ...]."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if not isinstance(origin, type) or not issubclass(origin, list | Iterable | Iterator) or not arguments:
         raise NoType
@@ -157,8 +157,8 @@ def items_type(annotation: Any) -> UserType:
 
 
 def fitted(given: pa.DataType, wanted: UserType) -> pa.DataType | None:
-    """The type that an argument is cast to; None if it cannot be. Of a struct only the fields that the dataclass has
-    are taken, whatever the case of their names."""
+    """Return the type to which an argument is cast; None if it cannot be cast. Only the fields of a struct that the
+    dataclass has are passed; the case of their names does not matter."""
     type_ = wanted.type
     if given == NULL:
         return type_

@@ -1,10 +1,10 @@
 """`@potok.function`: a user's Python function as a function of SQL.
 
-How a worker finds it: a statement that is checked holds the overload itself where the function is a user's
+How a worker finds it: a checked statement holds the overload itself if the function is user-defined
 (`FunctionCall` in `potok/sql/expressions/nodes.py`), and an aggregate holds its fold. The overload holds the Python
 function, and the plan of a query is sent by cloudpickle: by value if the function is of the program's own file, by name
 if it is of a module that the workers import too. So nothing has to be registered there, and a running query keeps the
-function that it was made with; one that is defined again counts from the next statement on.
+function with which it was created; a new definition applies from the next statement on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TYPES = "int, float, str, bool, bytes, Decimal, date, time, datetime, list[T], 
 
 
 class MissingAnnotation(TopologyError):
-    """A parameter, or the result, of a function does not say of which type it is."""
+    """A parameter or the result of a function without a type annotation."""
 
     def __init__(self, function: str, what: str, example: str, at: Location | None) -> None:
         super().__init__(f'{what} of "{function}" has no type', hint=f"write {example}", at=at)
@@ -52,7 +52,7 @@ class UnusableAnnotation(TopologyError):
 
 
 class UnusableFunction(TopologyError):
-    """Something that cannot be called from SQL."""
+    """A function or a class that cannot be called from SQL."""
 
 
 @overload
@@ -83,20 +83,20 @@ def function(
     >>> shout("so")
     'SO!'
 
-    After that, `SELECT SHOUT(name, 3) FROM users` works. The annotations give the types. A parameter with a default may
-    be left out. With NULL the function is called only where the annotation has `| None`; otherwise the result is NULL.
-    A record for which the function raises has NULL, and the reason is reported with the query.
+    After that, `SELECT SHOUT(name, 3) FROM users` works. The annotations define the types. A parameter with a default
+    may be omitted. The function is called with NULL only if the annotation has `| None`; otherwise the result is NULL.
+    If the function raises for a record, the result is NULL, and the reason is reported with the query.
 
-    A function that yields, or one that is marked with `table=True`, gives a row for each value. A class with the
+    A function that yields, or one with `table=True`, returns a row for each value. A class with the
     methods `start(self)`, `add(self, state, ...)` and `result(self, state)` is an aggregate; `undo(self, state, ...)`
-    lets it aggregate tables, and `merge(self, left, right)` sessions. What its `__init__` takes are literals behind the
-    columns.
+    lets it aggregate tables, and `merge(self, left, right)` sessions. The parameters of its `__init__` are literals
+    after the columns.
 
     Args:
-        name: What SQL calls it, instead of its own name; in upper case in any case.
-        columns: It takes and gives `pyarrow.Array`s; annotations give their types.
-        table: It gives a list of values, of which each becomes a row.
-        deterministic: False if it gives different results for equal arguments.
+        name: The name in SQL, instead of its own name; always in upper case.
+        columns: It takes and returns `pyarrow.Array`s; annotations define their types.
+        table: It returns a list of values, each of which becomes a row.
+        deterministic: False if it returns different results for equal arguments.
     """
     names = sys._getframe(1).f_locals
 
@@ -124,7 +124,7 @@ class _Reader:
         self.at = None if code is None else Location(code.co_filename, code.co_firstlineno)
 
     def parameters(self, target: Callable[..., Any], skipped: int = 0) -> tuple[Parameters, str]:
-        """The parameters behind the first ones, and how a signature shows them."""
+        """Return the parameters after the first ones, and their text in a signature."""
         hints = self._hints(target)
         types: list[UserType] = []
         rendered: list[str] = []
@@ -217,7 +217,7 @@ def _aggregate(name: str, reader: _Reader, target: type) -> SqlFunction:
     if target.__init__ is not object.__init__:  # type: ignore[misc]
         literals, more = reader.parameters(target.__init__, skipped=1)  # type: ignore[misc]
     if parameters.optional or parameters.rest or literals.rest:
-        message = f'"{reader.name}" has columns that may be left out or come again, which an aggregate cannot'
+        message = f'"{reader.name}" has columns that are optional or repeated, which an aggregate cannot have'
         raise UnusableFunction(message, hint="give add(self, state, ...) parameters without defaults", at=reader.at)
     result = reader.result(target.result)  # type: ignore[attr-defined]
     accept = AggregateAccept(target, parameters, literals, result)

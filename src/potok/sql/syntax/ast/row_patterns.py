@@ -107,7 +107,7 @@ class MatchRecognize(Node):
     measures: tuple[Measure, ...]
     rows: RowsPerMatch
     timeouts: bool
-    """SHOW TIMEOUT MATCHES: what had matched when WITHIN was over becomes a row as well."""
+    """SHOW TIMEOUT MATCHES: partial matches whose WITHIN has passed become rows as well."""
     after: SkipAfterMatch | None
     pattern: RowPattern
     within_ms: int | None

@@ -37,7 +37,7 @@ def start_errors(settings: Settings) -> Iterator[None]:
             hint += f"; and driver.extraJavaOptions in [spark], {redact(options)}"
         if not settings.master.startswith("local"):
             hint = f'check master = "{redact(settings.master)}" and [spark] in potok.toml'
-        raise SparkNotStarted("its JVM ended at once, with the message above", hint) from safe_cause(error)
+        raise SparkNotStarted("its JVM ended immediately, with the message above", hint) from safe_cause(error)
     except Py4JError as error:
         cause = redact(_CLASS.sub("", cause_of(error), count=1))
         raise SparkNotStarted(cause, _hint(cause, settings)) from safe_cause(error)

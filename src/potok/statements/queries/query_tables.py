@@ -28,8 +28,8 @@ from potok.statements.catalog.stored_values import (
     sql_name,
 )
 from potok.statements.database import Database
+from potok.statements.queries.runner import QueryInfo
 from potok.statements.results import Done
-from potok.statements.runner import QueryInfo
 
 _STATES = {"starting": "RUNNING", "running": "RUNNING", "waiting": "WAITING", "failed": "ERROR"}
 _KEYS = (VARCHAR, INT, BIGINT, DOUBLE, BOOLEAN, BYTES)

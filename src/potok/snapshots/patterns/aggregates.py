@@ -129,7 +129,7 @@ class Aggregates(Generic[A]):
         return append_command(self._broker, self._definition.name, id_, record)
 
     def result(self, sent: Sent, timeout: Duration = "10 seconds") -> Result | None:
-        """Return what has become of a command; None if it is not decided in time."""
+        """Return the result of a command; None if it is not decided in time."""
         found = wait_for_result(self._broker, sent, to_seconds(timeout))
         return None if found is None else found.result
 

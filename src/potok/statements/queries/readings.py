@@ -1,4 +1,4 @@
-"""What is known of the queries of a database, wherever they run."""
+"""The readings of the queries of a database, wherever they run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from potok.runtime.monitoring.query_monitor import GroupMonitor
 from potok.runtime.monitoring.readings import Reading, group_readings, stored_readings
 from potok.statements.catalog.remote_queries import remote_state
 from potok.statements.database import Database
-from potok.statements.query_tables import QueryTables
+from potok.statements.queries.query_tables import QueryTables
 
 
 def database_monitor(database: Database) -> Monitor:

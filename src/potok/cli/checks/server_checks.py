@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from potok.cli.finding import Finding
+from potok.cli.checks.finding import Finding
 from potok.errors import PotokError
 from potok.redact import redact_url
 from potok.settings import Settings
@@ -147,7 +147,7 @@ def check_own_clock(directory: Path, now_s: float | None = None) -> Finding:
     times = [path.stat().st_mtime for path in (directory / "log").rglob("*") if path.is_file()]
     ahead_s = max(times, default=0.0) - now
     if ahead_s > SKEW_WARN_S:
-        return Finding("clock", "fail", f"was {ahead_s:,.1f} seconds further when the log was written last", NTP)
+        return Finding("clock", "fail", f"was {ahead_s:,.1f} seconds ahead when the log was last written", NTP)
     return Finding("clock", "ok", time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now)))
 
 

@@ -1,7 +1,7 @@
 """Authentication between driver and executors: a process that could join them could run code in both.
 
 Spark generates a secret itself in local mode, on YARN and on Kubernetes. A standalone cluster has the secret that its
-master and workers were started with, which Potok has to be given.
+master and workers were started with, which has to be passed to Potok.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from typing import Annotated
 
 import typer
 
-from potok.cli.finding import Finding
+from potok.cli.checks.finding import Finding
+from potok.cli.checks.server_checks import check_own_clock, check_permissions, check_servers
 from potok.cli.missing_package import HINT
 from potok.cli.options import Broker, Json, command_app, settings_of
 from potok.cli.output import console, print_json, show_bytes
-from potok.cli.server_checks import check_own_clock, check_permissions, check_servers
 from potok.errors import PotokError, writable
 from potok.extras import has_extra
 from potok.machine import usable_path

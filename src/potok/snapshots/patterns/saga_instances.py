@@ -59,10 +59,10 @@ class UnknownState(QueryError):
 
 
 class NoNextPage(QueryError):
-    """A page behind a key, of all states: they are not in the order of their keys."""
+    """A page after a key, of all states: they are not in the order of their keys."""
 
     def __init__(self) -> None:
-        super().__init__("a page of all states has no next one", hint="name the state")
+        super().__init__("pages of all states cannot be continued", hint="name the state")
 
 
 class ActionRefused(QueryError):

@@ -7,7 +7,7 @@ from potok.runtime.batches.failure_cause import JVM_GONE
 
 
 class JvmGone(QueryError):
-    """The JVM of this process was killed. Another one needs another process."""
+    """The JVM of this process was killed. A new one requires a new process."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,0 +1,1 @@
+"""Check an installation: its settings, servers, permissions and clocks."""

@@ -1,0 +1,1 @@
+"""Read aggregates and the instances of sagas."""

@@ -1,0 +1,1 @@
+"""Start the JVM of Spark, and explain why it did not start or has ended."""

@@ -1,0 +1,1 @@
+"""The queries of a catalog: their runner, readings, tables and logs."""

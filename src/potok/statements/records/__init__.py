@@ -1,0 +1,1 @@
+"""Records of topics as rows: inserted, decoded and printed."""

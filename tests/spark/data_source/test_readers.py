@@ -267,6 +267,8 @@ def test_a_stream_of_changes_needs_a_directory_of_its_own(tmp_path: Path) -> Non
         ({"table": "t", "topic": "t"}, "one table or one topic"),
         ({"table": "counts", "quary": "shop"}, 'no option "quary"'),
         ({"topic": "orders", "records_per_partition": "many"}, "not a number"),
+        ({"topic": "orders", "records_per_partition": "0"}, "too small"),
+        ({"topic": "orders", "max_offsets_per_trigger": "0"}, "too small"),
         ({"topic": "orders", "starting_offsets": "[1]"}, "cannot be read"),
         ({"topic": "orders", "starting_timestamp": "soon"}, "not an instant"),
         ({"table": "counts", "snapshot": "none"}, 'cannot be "none"'),

@@ -89,6 +89,13 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
+def _positive(name: str, text: str) -> int:
+    number = _number(name, text)
+    if number < 1:
+        raise BadOptionError(f"the option {name} is too small: {text}", f'write .option("{name}", 1000)')
+    return number
+
+
 def _instant(name: str, text: str) -> int:
     try:
         return int(text) if text.lstrip("-").isdecimal() else parse_epoch_ms(text)
@@ -128,6 +135,6 @@ _PARSERS: dict[str, Callable[[str, str], Any]] = {
     "starting_timestamp": _instant,
     "ending_timestamp": _instant,
     "mode": _choice("failfast", "permissive"),
-    "records_per_partition": _number,
-    "max_offsets_per_trigger": _number,
+    "records_per_partition": _positive,
+    "max_offsets_per_trigger": _positive,
 }

@@ -7,6 +7,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from cassandra import ConsistencyLevel
@@ -40,6 +41,9 @@ TIMEOUT_S = 30.0
 
 TOGETHER = 32
 """How many requests of one call are under way at a time."""
+
+IN_ADVANCE = 256
+"""How many requests are held in memory."""
 
 PROTOCOL = 4
 """The version that Cassandra since 2.2 and its relatives speak."""
@@ -100,8 +104,13 @@ class CassandraConnection:
 
     def execute_all(self, calls: Iterable[Call]) -> list[Any]:
         """Execute many statements inside `run`, several at a time, and return their rows in order."""
-        found = execute_concurrent(self.session, calls, concurrency=TOGETHER, raise_on_first_error=True)
-        return [result.result_or_exc for result in found]
+        rest, found = iter(calls), list[Any]()
+        # The driver would take the next call in the thread that receives responses, which must not wait for one: and
+        # calls may follow from what is read.
+        while part := list(islice(rest, IN_ADVANCE)):
+            done = execute_concurrent(self.session, part, concurrency=TOGETHER, raise_on_first_error=True)
+            found += [result.result_or_exc for result in done]
+        return found
 
     def batch(self, calls: Iterable[Call]) -> BatchStatement:
         """Return one statement that changes one partition at once."""

@@ -12,6 +12,9 @@ from potok.state.store import Removals, Writes
 WORTH_COUNTING = 1_000
 """From how many removed cells on the cells between them are counted, to see whether there are others."""
 
+MOST_BETWEEN = 4
+"""They are not counted where their buckets have so many times as many cells."""
+
 MOST_KNOWN = 500_000
 """How many keys of one table a store remembers to have read."""
 
@@ -85,7 +88,8 @@ class TableChange:
             span = b"", known.head[count - 1] + b"\x00"
         elif count >= WORTH_COUNTING:
             span = min(present), max(present) + b"\x00"
-            if cells.count(self.table, layout, *span) != count:
+            between = sum(bucket.cells for bucket, *_ in layout.spans(*span))
+            if between > MOST_BETWEEN * count or cells.count(self.table, layout, *span) != count:
                 return None
         else:
             return None

@@ -17,7 +17,7 @@ from potok.state.cassandra.fence import Change, ShardFence
 from potok.state.cassandra.layout import BEYOND, IDS, STEP, Bucket, Layout, TableLayout
 from potok.state.fence import Attempt
 
-MOST_CELLS, MOST_BYTES = 200_000, 64 << 20
+MOST_CELLS, MOST_BYTES = 80_000, 64 << 20
 """A larger bucket is split."""
 
 MOST_PARTS = 32

@@ -18,8 +18,14 @@ from potok.settings import Settings
 from tests.kill import orders_program
 
 
-def main(url: str, batch: int, prefix: str, build: Callable[[str], StreamsBuilder] = orders_program.build) -> None:
-    settings = Settings(broker=url, shards=2)
+def main(
+    url: str,
+    batch: int,
+    prefix: str,
+    build: Callable[[str], StreamsBuilder] = orders_program.build,
+    state: str = "",
+) -> None:
+    settings = Settings(broker=url, shards=2, state=state)
     broker = open_broker(url, settings)
     prepared = prepare(build(prefix), broker, settings)
     plan, ledger = prepared.plan, prepared.ledger

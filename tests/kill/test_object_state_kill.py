@@ -29,16 +29,18 @@ FAILPOINTS = [
 ]
 
 
-@pytest.mark.parametrize("kind", ["directory", "s3"])
+@pytest.mark.parametrize(
+    ("kind", "failpoints"), [("directory", FAILPOINTS), ("s3", ["objects.delta.written:4", "objects.collected"])]
+)
 def test_a_query_killed_at_each_durable_step_continues_on_another_machine(
-    kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, failpoints: list[str], request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POTOK_STATE", request.getfixturevalue(f"{kind}_url"))
     data = tmp_path / "data"
     broker = EmbeddedBroker.shared(data)
     broker.create_topic("orders", 2)
     broker.append("orders", [LogRecord(*orders_program.record(number)) for number in range(RECORDS)])
-    for number, failpoint in enumerate(FAILPOINTS):
+    for number, failpoint in enumerate(failpoints):
         monkeypatch.setenv("POTOK_CACHE_DIR", str(tmp_path / f"machine{number % 2}"))
         assert run(f"file:{data}", failpoint, program="object_state_without_spark") == -signal.SIGKILL, failpoint
         check(broker)

@@ -25,8 +25,9 @@ def main(
     prefix: str,
     build: Callable[[str], StreamsBuilder] = orders_program.build,
     executor: Executor | None = None,
+    state: str = "",
 ) -> None:
-    settings = Settings(broker=url, shards=2)
+    settings = Settings(broker=url, shards=2, state=state)
     broker = open_broker(url, settings)
     prepared = prepare(build(prefix), broker, settings)
     plan, ledger = prepared.plan, prepared.ledger

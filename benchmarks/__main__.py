@@ -40,6 +40,7 @@ from benchmarks import (
     shared,
     sql,
     startup,
+    state,
 )
 from benchmarks.bench import Bench, Row, console
 
@@ -51,6 +52,9 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "small_ms": foundation.small_batch,
     "state": foundation.large_state,
     "memory": foundation.memory,
+    "cassandra_large": state.large_postgres,
+    "cassandra_small": state.small_postgres,
+    "cassandra_redis": state.small_redis,
     "tumbling": algebra.tumbling,
     "hopping": algebra.hopping,
     "session": algebra.session,

@@ -42,6 +42,7 @@ from benchmarks import (
     shared,
     sql,
     startup,
+    state,
 )
 from benchmarks.bench import Bench, Row, console
 
@@ -56,6 +57,9 @@ ROWS: dict[str, Callable[[Bench], Row]] = {
     "object_state": object_state.large,
     "object_state_small": object_state.small,
     "object_state_restore": object_state.restore,
+    "cassandra_large": state.large_postgres,
+    "cassandra_small": state.small_postgres,
+    "cassandra_redis": state.small_redis,
     "tumbling": algebra.tumbling,
     "hopping": algebra.hopping,
     "session": algebra.session,

@@ -136,6 +136,18 @@ def cassandra_server(*settings: str) -> Iterator[CassandraServer]:
         finally:
             # It would write everything to its files first.
             server.stop(signal.SIGKILL)
+            _disconnect(port)
+
+
+def _disconnect(port: int) -> None:
+    """Close the connections of this process: they would look for the server until the process ends."""
+    from potok.backends.cassandra import connection
+
+    for key, opened in list(connection._open.items()):
+        if f":{port}/" in key[1]:
+            del connection._open[key]
+            if opened._session is not None:
+                opened._session.cluster.shutdown()
 
 
 class CassandraServer(Server):

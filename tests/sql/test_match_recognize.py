@@ -123,7 +123,7 @@ REFUSED: list[tuple[str, str]] = [
     (query("a b", "c AS price > 1"), "DEFINE names C, which the pattern does not have"),
     (query("a", "a AS price > 1, a AS price > 2"), "A is defined twice"),
     (query("a", "a AS prise > 1"), "there is no column PRISE"),
-    (query("a", "a AS price"), "PRICE is BIGINT, and BOOLEAN is asked for"),
+    (query("a", "a AS price"), "PRICE is BIGINT, but BOOLEAN is expected"),
     (query("a", "a AS PREV(PREV(price)) > 1"), "PREV is not allowed here"),
     (query("a", "a AS FINAL LAST(a.price) > 1"), "FINAL is not allowed in DEFINE"),
     (query("a", "a AS FALSE"), "the pattern cannot match"),

@@ -59,17 +59,17 @@ def test_a_value_is_taken_as_the_type_that_is_asked_for(sql: str, to: str, value
 @pytest.mark.parametrize(
     ("sql", "to", "message"),
     [
-        ("3000000000", "INT", "3000000000 is BIGINT, and INTEGER is asked for"),
-        ("1.5", "INT", "1.5 is DECIMAL(2, 1), and INTEGER is asked for"),
-        ("1.555", "DECIMAL(4, 2)", "1.555 is DECIMAL(4, 3), and DECIMAL(4, 2) is asked for"),
-        ("100", "DECIMAL(4, 2)", "100 is INTEGER, and DECIMAL(4, 2) is asked for"),
-        ("1e0", "DECIMAL(4, 2)", "is DOUBLE, and DECIMAL(4, 2) is asked for"),
-        ("'5'", "INT", "'5' is VARCHAR, and INTEGER is asked for"),
-        ("5", "VARCHAR", "5 is INTEGER, and VARCHAR is asked for"),
+        ("3000000000", "INT", "3000000000 is BIGINT, but INTEGER is expected"),
+        ("1.5", "INT", "1.5 is DECIMAL(2, 1), but INTEGER is expected"),
+        ("1.555", "DECIMAL(4, 2)", "1.555 is DECIMAL(4, 3), but DECIMAL(4, 2) is expected"),
+        ("100", "DECIMAL(4, 2)", "100 is INTEGER, but DECIMAL(4, 2) is expected"),
+        ("1e0", "DECIMAL(4, 2)", "is DOUBLE, but DECIMAL(4, 2) is expected"),
+        ("'5'", "INT", "'5' is VARCHAR, but INTEGER is expected"),
+        ("5", "VARCHAR", "5 is INTEGER, but VARCHAR is expected"),
         ("'soon'", "DATE", "'soon' is not a valid DATE"),
-        ("TRUE", "INT", "TRUE is BOOLEAN, and INTEGER is asked for"),
-        ("ARRAY['x']", "ARRAY<INT>", "ARRAY['x'] is ARRAY<VARCHAR>, and ARRAY<INTEGER> is asked for"),
-        ("STRUCT(c := 1)", "STRUCT<A INT>", "is STRUCT<C INTEGER>, and STRUCT<A INTEGER> is asked for"),
+        ("TRUE", "INT", "TRUE is BOOLEAN, but INTEGER is expected"),
+        ("ARRAY['x']", "ARRAY<INT>", "ARRAY['x'] is ARRAY<VARCHAR>, but ARRAY<INTEGER> is expected"),
+        ("STRUCT(c := 1)", "STRUCT<A INT>", "is STRUCT<C INTEGER>, but STRUCT<A INTEGER> is expected"),
     ],
 )
 def test_a_value_of_another_type_is_refused(sql: str, to: str, message: str) -> None:
@@ -109,12 +109,12 @@ def test_the_scope_is_asked_first_what_a_call_means() -> None:
     [
         (ast.Lambda(("X",), ast.Name("X", at=AT), at=AT), Refused, "a lambda is not allowed here"),
         (ast.AnyRow(at=AT), Refused, r"\* is not allowed here"),
-        (ast.ArrayOf((), at=AT), SqlTypeError, "an array of nothing has no type"),
-        (ast.MapOf((), at=AT), SqlTypeError, "a map of nothing has no type"),
+        (ast.ArrayOf((), at=AT), SqlTypeError, "an array without elements has no type"),
+        (ast.MapOf((), at=AT), SqlTypeError, "a map without elements has no type"),
         (
             ast.StructOf((("A", ast.Literal(1, at=AT)), ("A", ast.Literal(2, at=AT))), at=AT),
             SqlTypeError,
-            "the field A comes twice",
+            "the field A is given twice",
         ),
         (ast.Literal(Decimal("1." + "1" * 38), at=AT), SqlTypeError, "has too many digits"),
         (

@@ -112,7 +112,7 @@ def test_null_is_sorted_as_the_order_declares(orders: Play) -> None:
 
 def test_rowtime_of_a_row_is_that_of_its_last_record(orders: Play) -> None:
     assert orders.rows("SELECT user_id, ROWTIME FROM totals WHERE user_id = 'u1';") == [("u1", 9_000)]
-    hint = "is not known of the rows of a table"
+    hint = "is not available for the rows of a table"
     with pytest.raises(SqlError, match=hint):
         orders.rows("SELECT totals.ROWOFFSET FROM totals;")
 
@@ -259,12 +259,12 @@ def test_equal_numbers_of_different_types_are_different_statements(orders: Play)
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("SELECT * FROM users;", Refused, "cannot be pulled"),
+        ("SELECT * FROM users;", Refused, "cannot be read by a pull query"),
         ("SELECT * FROM nowhere;", UnknownName, "there is no stream or table"),
         ("SELECT nothing FROM totals;", UnknownName, "there is no column"),
         ("SELECT * FROM totals PARTITION BY n;", Refused, "PARTITION BY is not for queries that end"),
         ("SELECT COUNT(*) FROM orders WINDOW TUMBLING (SIZE 1 HOUR);", Refused, "keep running"),
-        ("SELECT * FROM totals t JOIN people p ON t.user_id > p.id;", Refused, "by equalities"),
+        ("SELECT * FROM totals t JOIN people p ON t.user_id > p.id;", Refused, "must be an equality"),
         ("SELECT * FROM totals t JOIN people p ON t.n = p.id;", SqlTypeError, "cannot join BIGINT with VARCHAR"),
         ("SELECT * FROM totals t JOIN people t ON t.user_id = t.id;", Refused, "two sources"),
         ("SELECT user_id, total FROM totals GROUP BY user_id;", Refused, "neither grouped by nor aggregated"),

@@ -53,5 +53,5 @@ def _check_continuous(query: ast.Select, form: Form, properties: Properties) -> 
         hint = f"write EMIT CHANGES, or SET '{SUPPRESS}' = 'true'"
         raise Refused("EMIT FINAL is disabled", hint=hint, location=query.at)
     if query.group_by and query.partition_by:
-        hint = "GROUP BY chooses the key already"
+        hint = "GROUP BY already determines the key"
         raise Refused("GROUP BY and PARTITION BY exclude each other", hint=hint, location=query.partition_by[0].at)

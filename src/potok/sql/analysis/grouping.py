@@ -128,7 +128,7 @@ def check_forgets(grouping: Grouping) -> None:
             hint = (
                 "rows of a table can be deleted, and this aggregate cannot remove a row; aggregate the stream instead"
             )
-            message = f"{show(aggregate.call)} cannot be taken over a table"
+            message = f"{show(aggregate.call)} is not supported over a table"
             raise Refused(message, hint=hint, location=aggregate.call.at)
 
 

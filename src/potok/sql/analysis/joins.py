@@ -77,7 +77,7 @@ def _conjuncts(condition: ast.Expression) -> Iterator[ast.Binary]:
         yield condition
     else:
         hint = f"write ON a.column = b.column, and put {show(condition)} into WHERE"
-        raise Refused("a join is by equalities", hint=hint, location=condition.at)
+        raise Refused("a join condition must be an equality", hint=hint, location=condition.at)
 
 
 def _compared(part: ast.Binary, left: Rows, right: Rows, types: Mapping[str, pa.DataType]) -> tuple[Typed, Typed]:
@@ -112,7 +112,7 @@ def _is_right(part: ast.Expression, left: Rows, right: Rows) -> bool:
         if any(found):
             return found[1]
     hint = "each side of the equality names a column of one source"
-    raise Refused(f"{show(part)} is of neither side of the join", hint=hint, location=part.at)
+    raise Refused(f"{show(part)} belongs to neither side of the join", hint=hint, location=part.at)
 
 
 def _continuous(left: Rows, right: Rows, clause: ast.Join, types: Mapping[str, pa.DataType]) -> JoinAnalysis:

@@ -85,10 +85,10 @@ def _check_pulled(
     name = quoted(source.name)
     if source.is_table and not source.table_of:
         hint = (
-            f"nobody keeps its rows: write CREATE SOURCE TABLE over its topic, "
+            f"its rows are not stored: write CREATE SOURCE TABLE over its topic, "
             f"or CREATE TABLE queryable_{source.name} AS SELECT * FROM {name}"
         )
-        raise Refused(f"table {name} cannot be pulled", hint=hint, location=relation.at)
+        raise Refused(f"table {name} cannot be read by a pull query", hint=hint, location=relation.at)
     if not source.is_table and not properties.flag(STREAM_PULLS):
         hint = f"write EMIT CHANGES, or SET '{STREAM_PULLS}' = 'true'"
         message = f"{name} is a stream, and pull queries over streams are disabled"
@@ -96,7 +96,7 @@ def _check_pulled(
     for used in names_of(query) if source.is_table else ():
         if used.name in PSEUDO and used.name != ROWTIME and used.source == alias:
             hint = "a row of a table is not a single record; ask the stream that the table is made of"
-            raise Refused(f"{used.name} is not known of the rows of a table", hint=hint, location=used.at)
+            raise Refused(f"{used.name} is not available for the rows of a table", hint=hint, location=used.at)
 
 
 def _as_of(relation: ast.Relation, source: Source, catalog: Catalog) -> Typed | None:

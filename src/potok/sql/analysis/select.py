@@ -195,7 +195,7 @@ def _check_continuous_groups(found: Analysis, grouping: Grouping) -> None:
     check_kept(grouping, found.relations[0].source)
     if not grouping.aggregates:
         hint = "add one to the SELECT or to HAVING: COUNT(*) AS n"
-        raise Refused("GROUP BY without an aggregate has nothing to keep", hint=hint, location=query.group_by[0].at)
+        raise Refused("GROUP BY needs an aggregate", hint=hint, location=query.group_by[0].at)
     if found.rows.is_table:
         check_forgets(grouping)
 

@@ -32,7 +32,7 @@ def lists_of(items: Sequence[Item], scope: RowScope, form: Form) -> tuple[tuple[
     calls = list(dict.fromkeys(call for item in items for call in table_calls(item.expression)))
     if calls and scope.rows.is_table and form is not Form.PULL:
         hint = "table functions make rows of the records of a stream"
-        raise Refused(f"{show(calls[0])} cannot be taken over a table", hint=hint, location=calls[0].at)
+        raise Refused(f"{show(calls[0])} is not supported over a table", hint=hint, location=calls[0].at)
     return tuple((call, _list_of(call, scope)) for call in calls)
 
 

@@ -51,11 +51,11 @@ def _alike(
         except SqlTypeError:
             pass
     if not parts:
-        raise SqlTypeError(f"{what} of nothing has no type", hint="write at least one element", location=node.at)
+        raise SqlTypeError(f"{what} without elements has no type", hint="write at least one element", location=node.at)
     items = unified(parts, checker, lax=True)
     if items[0].type == NULL:
         hint = f"write the type of one of them: {example}"
-        raise SqlTypeError(f"{what} of NULL alone has no type", hint=hint, location=node.at)
+        raise SqlTypeError(f"{what} with only NULL has no type", hint=hint, location=node.at)
     return items
 
 
@@ -64,7 +64,7 @@ def struct_of(node: ast.StructOf, checker: Checker, wanted: pa.DataType | None) 
     fields: dict[str, Typed] = {}
     for name, part in node.items:
         if name in fields:
-            raise SqlTypeError(f"the field {quoted(name)} comes twice", location=part.at)
+            raise SqlTypeError(f"the field {quoted(name)} is given twice", location=part.at)
         value = checker.visit(part, known.get(name))
         if name in known and isinstance(value, nodes.Constant):
             value = implied(value, known[name], part)

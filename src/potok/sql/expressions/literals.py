@@ -148,7 +148,7 @@ def implied(expression: Typed, to: pa.DataType, node: ast.Node) -> Typed:
     if not can_cast(expression.type, to):
         hint = "write a comparison" if to == BOOLEAN else f"pass a value of type {type_name(to)}"
     raise SqlTypeError(
-        f"{expression} is {type_name(expression.type)}, and {type_name(to)} is asked for", hint=hint, location=node.at
+        f"{expression} is {type_name(expression.type)}, but {type_name(to)} is expected", hint=hint, location=node.at
     )
 
 

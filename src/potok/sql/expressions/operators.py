@@ -51,7 +51,7 @@ def truth(node: ast.Expression, checker: Checker) -> Typed:
     if found.type != BOOLEAN:
         hint = f"compare it with something: {found} <> 0" if is_number(found.type) else "write a comparison"
         raise SqlTypeError(
-            f"{found} is {type_name(found.type)}, and a BOOLEAN is asked for", hint=hint, location=node.at
+            f"{found} is {type_name(found.type)}, but a BOOLEAN is expected", hint=hint, location=node.at
         )
     return found
 

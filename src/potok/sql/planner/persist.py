@@ -150,10 +150,10 @@ def _check_kind(statement: ast.CreateAs, selected: Selected) -> None:
     name = quoted(statement.name)
     if statement.is_table and not selected.is_table:
         hint = "aggregate it with GROUP BY, or write CREATE STREAM"
-        raise Refused(f"{name} cannot be a table: the query gives a stream", hint=hint, location=statement.at)
+        raise Refused(f"{name} cannot be a table: the query returns a stream", hint=hint, location=statement.at)
     if not statement.is_table and selected.is_table:
         hint = "write CREATE TABLE"
-        raise Refused(f"{name} cannot be a stream: the query gives a table", hint=hint, location=statement.at)
+        raise Refused(f"{name} cannot be a stream: the query returns a table", hint=hint, location=statement.at)
 
 
 def _check_writable(target: Source, statement: ast.InsertSelect) -> None:
@@ -207,7 +207,7 @@ def _check_columns(
         rendered = ", ".join(f"{quoted(c.name)} {type_name(c.type)}{' KEY' if c.is_key else ''}" for c in wanted)
         got = ", ".join(f"{quoted(name)} {type_name(type_)}{' KEY' if key else ''}" for name, type_, key in found)
         raise Refused(
-            f"the query gives {got}, but {quoted(target.name)} has {rendered}",
+            f"the query returns {got}, but {quoted(target.name)} has {rendered}",
             hint="select columns with these names and types; AS gives another name, CAST another type",
             location=statement.query.at,
         )

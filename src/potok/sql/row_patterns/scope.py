@@ -228,6 +228,6 @@ class _RowScope:
         if len(self.seen) > 1:
             names = " and ".join(quoted(name) if name else "no variable" for name in self.seen)
             hint = "write the same variable before every column"
-            raise Refused(f"one row cannot be of {names}", hint=hint, location=node.at)
+            raise Refused(f"one row cannot belong to {names}", hint=hint, location=node.at)
         ((source, at),) = self.seen.items() or (("", node),)
         return self.outer.variables.of(source, at)

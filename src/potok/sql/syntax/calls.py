@@ -32,7 +32,7 @@ def call_or_name(cursor: Cursor, expression: Grammar) -> ast.Expression:
     if cursor.at_symbol("."):
         cursor.take()
         if cursor.at_symbol("*"):
-            raise cursor.error(f"{first.written}.* stands for all columns only right after SELECT or a comma")
+            raise cursor.error(f"{first.written}.* means all columns only right after SELECT or a comma")
         name = cursor.name("the name of a column")
         if cursor.at_symbol("."):
             raise cursor.error("a column has at most one name before it", hint="fields of a struct are written a->b")
@@ -80,9 +80,7 @@ def _call(cursor: Cursor, first: Token, expression: Grammar) -> ast.Expression:
         arguments.append(ast.AnyRow(variable.value, at=cursor.since(variable)))
     elif cursor.at("DISTINCT"):
         written = first.written.upper()
-        hint = (
-            "write COUNT_DISTINCT(x)" if written == "COUNT" else f"{written} has no form that looks at distinct values"
-        )
+        hint = "write COUNT_DISTINCT(x)" if written == "COUNT" else f"{written} has no variant for distinct values"
         raise cursor.error("DISTINCT is not allowed inside a call", hint=hint)
     elif not cursor.at_symbol(")"):
         arguments.append(_argument(cursor, expression))

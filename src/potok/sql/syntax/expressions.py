@@ -202,7 +202,7 @@ CONSTANTS: dict[str, bool | None] = {"NULL": None, "TRUE": True, "FALSE": False}
 
 def _no_value(cursor: Cursor) -> Exception:
     if cursor.at_symbol("*"):
-        return cursor.error("* stands for all columns only in SELECT *, and for all records only in COUNT(*)")
+        return cursor.error("* means all columns only in SELECT *, and all records only in COUNT(*)")
     if cursor.peek().kind is Kind.WORD:
         cursor.name("a value")
     return cursor.expected("a value")

@@ -24,14 +24,14 @@ def duration(cursor: Cursor, *, zero: bool = True) -> int:
         raise cursor.expected(either(names), near=tuple(UNITS))
     cursor.take()
     if not number and not zero:
-        raise cursor.error("this duration must be longer than nothing", token)
+        raise cursor.error("this duration must be positive", token)
     if number * UNITS[unit.value] > MAX_MS:
         raise cursor.error("this duration is too long", token)
     return number * UNITS[unit.value]
 
 
 def interval(cursor: Cursor) -> int:
-    """Parse `INTERVAL '10' MINUTE`, or a duration, to milliseconds; it is longer than nothing."""
+    """Parse `INTERVAL '10' MINUTE`, or a duration, to milliseconds; it is positive."""
     first = cursor.peek()
     if not cursor.at("INTERVAL"):
         return duration(cursor, zero=False)
@@ -46,7 +46,7 @@ def interval(cursor: Cursor) -> int:
     cursor.take()
     found = int(text) * UNITS[unit.value]
     if not 0 < found <= MAX_MS:
-        location = "longer than nothing" if not found else "shorter"
+        location = "positive" if not found else "shorter"
         raise cursor.error(f"this interval must be {location}", first, hint="write INTERVAL '10' MINUTE")
     return found
 

@@ -22,7 +22,7 @@ _OUTGROWN: Final = 2**63
 def checked(total: Any) -> Any:
     """Sum integers within 64 bits. A record that makes the sum overflow becomes a dead letter, as in every sum."""
     if isinstance(total, int) and not -_OUTGROWN <= total < _OUTGROWN:
-        raise OverflowError("the sum outgrows 64 bits")
+        raise OverflowError("the sum exceeds 64 bits")
     return total
 
 

@@ -165,7 +165,7 @@ class Cursor:
         before."""
         token = self.peek()
         if token.kind is Kind.SYMBOL and token.value in PATTERN_SYMBOLS and not self._has_pattern():
-            return self.error(f"{token.written} means nothing here", token)
+            return self.error(f"unexpected {token.written}", token)
         if not hint and near:
             hint = self._misspelt(near)
         found = "but nothing follows" if token.kind is Kind.END else f"found {token.written}"

@@ -177,4 +177,4 @@ def _unreadable(source: Source, at: int) -> SqlSyntaxError:
     char = text[at]
     hint = "write names with other letters than A to Z in backticks" if char.isalpha() else ""
     rendered = char if char.isprintable() else f"U+{ord(char):04X}"
-    return SqlSyntaxError(f"{rendered} means nothing here", hint=hint, location=source.location(at, at + 1))
+    return SqlSyntaxError(f"unexpected {rendered}", hint=hint, location=source.location(at, at + 1))

@@ -143,8 +143,10 @@ def _group(mark: str, path: Path) -> str:
 
 
 def _uses_cassandra(item: pytest.Item) -> bool:
-    given = getattr(getattr(item, "callspec", None), "params", {})
-    return "cassandra_url" in getattr(item, "fixturenames", ()) or "cassandra" in given.values()
+    given = getattr(getattr(item, "callspec", None), "params", {}).values()
+    return "cassandra_url" in getattr(item, "fixturenames", ()) or any(
+        isinstance(one, str) and one == "cassandra" for one in given
+    )
 
 
 def _slowest(item: pytest.Item) -> str:

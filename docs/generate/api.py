@@ -64,6 +64,7 @@ LIBRARY: dict[str, tuple[Any, ...]] = {
         potok.days,
         potok.until_window_closes,
     ),
+    "Formats with a schema registry": (potok.avro, potok.protobuf, potok.json_schema),
     "Running": (potok.run, potok.start, Query, potok.serve),
     "Reading tables": (potok.open_tables, Tables, TableView, potok.Position),
     "The log": (

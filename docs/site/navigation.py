@@ -98,6 +98,7 @@ SECTIONS: dict[str, list[str]] = {
     ],
     "Operations": [
         "how-to/deploy.md",
+        "deployment.md",
         "operating.md",
         "console.md",
         "kafka.md",

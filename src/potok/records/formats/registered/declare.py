@@ -92,7 +92,10 @@ def protobuf(
     registry: str | None = None,
 ) -> RegisteredType:
     """Protobuf with a schema registry, as the type of a key or a value. The arguments are those of `avro`; `full_name`
-    also selects a message of a schema that has several."""
+    also selects a message of a schema that has several.
+
+    >>> kind = protobuf("orders-value", full_name="shop.Order")
+    """
     return RegisteredType("protobuf_sr", subject, declared, id, full_name, _checked(registry))
 
 
@@ -104,7 +107,10 @@ def json_schema(
     full_name: str | None = None,
     registry: str | None = None,
 ) -> RegisteredType:
-    """JSON with a JSON Schema in a registry, as the type of a key or a value. The arguments are those of `avro`."""
+    """JSON with a JSON Schema in a registry, as the type of a key or a value. The arguments are those of `avro`.
+
+    >>> kind = json_schema("orders-value", "order_id string, amount double")
+    """
     return RegisteredType("json_sr", subject, declared, id, full_name, _checked(registry))
 
 

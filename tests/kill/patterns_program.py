@@ -70,5 +70,5 @@ def _rendered(key: str, result: Result, node: Match, rows: list[tuple[int, Any]]
 
 
 if __name__ == "__main__":
-    open_runs.SIZE = 2
+    open_runs.SIZE, open_runs.FEW = 2, 0
     without_spark.main(sys.argv[1], int(sys.argv[2]), "", build)

@@ -55,8 +55,8 @@ def test_matches_are_those_of_backtracking(
     node = next(node for node in builder.build() if isinstance(node, Match))
     rows, sent = _rows(given_)
 
-    size = patch.object(open_runs, "SIZE", segment)
-    with size, TestDriver(builder, partitions={"in": 2}, shards=2) as driver:
+    sizes = patch.multiple(open_runs, SIZE=segment, FEW=min(segment, 8) - 1)
+    with sizes, TestDriver(builder, partitions={"in": 2}, shards=2) as driver:
         for key, value, time, partition in sent:
             driver.send("in", value, key=key, timestamp=time, partition=partition)
         for partition in (0, 1):

@@ -202,6 +202,7 @@ def test_cells_that_were_moved_do_what_they_would_have_done(
     make: Make, after: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(open_runs, "SIZE", 1)
+    monkeypatch.setattr(open_runs, "FEW", 0)
     builder = StreamsBuilder("q")
     make(builder)
     with InProcess(builder) as moved, InProcess(builder) as left_alone:

@@ -102,7 +102,7 @@ def fill(cells: Cells, count: int) -> None:
 
 def test_a_batch_touches_no_segment_that_its_records_do_not_concern() -> None:
     cells = Cells()
-    with patch.object(open_runs, "SIZE", 4):
+    with patch.multiple(open_runs, SIZE=4, FEW=2):
         fill(cells, 40)
         assert list(cells.segments) == list(range(9))
         runs = cells.load()
@@ -115,7 +115,7 @@ def test_a_batch_touches_no_segment_that_its_records_do_not_concern() -> None:
 
 def test_runs_that_end_at_the_front_do_not_rewrite_their_segment() -> None:
     cells = Cells()
-    with patch.object(open_runs, "SIZE", 4):
+    with patch.multiple(open_runs, SIZE=4, FEW=2):
         fill(cells, 40)
         for number in range(40):
             runs = cells.load()
@@ -130,7 +130,7 @@ def test_runs_that_end_at_the_front_do_not_rewrite_their_segment() -> None:
 
 def test_a_segment_that_is_missing_is_an_error() -> None:
     cells = Cells()
-    with patch.object(open_runs, "SIZE", 2):
+    with patch.multiple(open_runs, SIZE=2, FEW=0):
         fill(cells, 9)
         runs = cells.load()
         with pytest.raises(ValueError, match="segment 0 has 0 open matches, not 2"):
@@ -142,8 +142,8 @@ def test_runs_in_segments_are_the_runs(seed: int) -> None:
     """Any changes, in batches of any size, against a plain list."""
     chance = random.Random(seed)
     cells, model, number = Cells(), dict[int, Run](), 0
-    size, gapped = chance.choice([1, 2, 3, 8]), chance.random() < 0.5
-    with patch.object(open_runs, "SIZE", size), patch.object(open_runs, "SMALL", max(size // 2, 1)):
+    size, few, gapped = chance.choice([1, 2, 3, 8]), chance.choice([0, 2, 8]), chance.random() < 0.5
+    with patch.multiple(open_runs, SIZE=size, SMALL=max(size // 2, 1), FEW=few):
         for _ in range(40):
             runs = cells.load(gapped=gapped)
             for _ in range(chance.randrange(8)):

@@ -153,6 +153,7 @@ def test_an_instance_that_is_aborting_goes_on_with_that_when_its_timer_is_retrie
 
 
 def test_a_timer_that_would_remove_its_instance_is_refused() -> None:
+    @potok.saga("refused", by="order_id")
     class Refused(potok.Saga):
         @potok.on(OrderDelivered, start=True)
         def delivered(self, event: OrderDelivered) -> None: ...
@@ -161,7 +162,7 @@ def test_a_timer_that_would_remove_its_instance_is_refused() -> None:
         def forget(self) -> None: ...
 
     with pytest.raises(potok.TopologyError, match='a timer cannot be called "forget"'):
-        potok.saga("refused", by="order_id")(Refused)
+        potok.StreamsBuilder("refused").saga(Refused, events="events", commands="commands")
 
 
 def test_an_operator_can_abort_it_and_a_handler_compensates() -> None:

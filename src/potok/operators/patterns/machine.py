@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from potok.operators.patterns.match_so_far import MatchSoFar
-from potok.operators.patterns.open_runs import DueOf, Runs
+from potok.operators.patterns.open_runs import Runs
+from potok.operators.patterns.run_columns import DueOf
 from potok.operators.patterns.runs import Link, Row, Run, States, taken
 from potok.topology.patterns.output import NO_VARIABLE
 from potok.topology.patterns.program import ACCEPT, Guard, Program
@@ -93,7 +94,10 @@ class Machine:
         """Advance all runs by a record, and begin one with it unless it cannot lead to a match; `at_start` says that it
         is the first one of its key. If a condition raises, nothing changes."""
         advanced: Advanced = []
-        for run in runs.concerned(lambda states: self.quiet(states, bits)):
+        several: Iterable[Run] = ()
+        if runs.size:
+            several = runs.few() if runs.plain else runs.concerned(lambda states: self.quiet(states, bits))
+        for run in several:
             threads, found, complete = self._step(run.threads, row, bits) if run.threads else ([], None, [])
             advanced.append((run, threads, found, complete))
         if begin:
@@ -107,7 +111,9 @@ class Machine:
                 runs.add(run)
                 advanced.append((run, threads, found, complete))
         for run, threads, found, complete in advanced:
-            if found is not None or not _same(threads, run.threads):
+            if runs.plain:
+                run.threads, run.found = threads, found or run.found
+            elif found is not None or not _same(threads, run.threads):
                 run.threads, run.found = threads, found or run.found
                 runs.changed(run)
             if complete:

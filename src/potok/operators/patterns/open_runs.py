@@ -8,12 +8,11 @@ what its records change, however many matches are open.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count, islice
-from typing import Any
 
-from potok.operators.patterns.run_columns import pack, unpack
+from potok.operators.patterns.run_columns import DueOf, describe_segment, described_segment, pack, unpack
 from potok.operators.patterns.runs import Run, Segment, States
 from potok.state.codec import dump_state, load_state
 
@@ -35,11 +34,11 @@ Quiet = Callable[[States], bool]
 Fetch = Callable[["Runs", list[Segment]], None]
 """Read segments of the key, and supply their cells."""
 
-DueOf = Callable[[Run], int | None]
-"""When the first thread of a run is over."""
-
 SegmentCell = tuple[int, bytes | None, bytes | None]
 """The number of a segment, its cell, and the cell before."""
+
+
+_NO_NUMBERS: Iterator[int] = iter(())
 
 
 def segment_numbers(head: bytes) -> list[int]:
@@ -65,12 +64,14 @@ class Runs:
         "_first",
         "_groups",
         "_next",
+        "_read",
         "_segments",
         "_tail",
         "count",
         "covered",
         "due",
         "matched",
+        "plain",
         "size",
     )
 
@@ -80,18 +81,24 @@ class Runs:
         self.matched = 0
         self.covered = 0
         self.size = 0
+        self.plain = True
+        """Whether there are no more than a few runs, so that nothing is known of them but their order."""
         self._fetch, self._due_of = fetch, due_of
         self._first: Run | None = None
-        self._tail = Segment(_HEAD, OrderedDict())
+        self._tail = Segment(_HEAD, {})
         self._segments: deque[Segment] = deque()
         self._next = 0
         self._ended: list[Segment] = []
+        self._read: dict[int, Segment] = {}
         # The runs by the states of their threads, then by the number of their first record, once there are many; and
         # the segments that were not read by the states of their runs.
         self._groups: dict[States, dict[int, Run]] | None = None
         self._cold: dict[States, dict[int, Segment]] = {}
         self._dues: list[tuple[int, int, int, Run | Segment]] | None = None
-        self._counter = count()
+        self._counter: Iterator[int] = _NO_NUMBERS
+        if due_of is not None:
+            self._counter = count()
+            self._expect_many()
 
     @classmethod
     def load(cls, data: bytes | None, *, fetch: Fetch | None = None, due_of: DueOf | None = None) -> Runs:
@@ -102,13 +109,14 @@ class Runs:
         for run in unpack(rest[:_COLUMNS]):
             runs._put(run, runs._tail)
         runs.size = len(_held(runs._tail))
+        if runs.size > FEW or len(rest) > _COLUMNS:
+            runs._expect_many()
         if len(rest) > _COLUMNS:
             runs._next, segments = rest[_COLUMNS]
-            for number, size, first, first_time, due, states, idle in segments:
-                segment = Segment(number, None, size, first, first_time, due, tuple(states), idle)
+            for segment in map(described_segment, segments):
                 runs._segments.append(segment)
-                runs.size += size
-                runs._cold.setdefault(segment.states, {})[number] = segment
+                runs.size += segment.size
+                runs._cold.setdefault(segment.states, {})[segment.number] = segment
         return runs
 
     # ---- The runs, in the order of their starts.
@@ -120,7 +128,7 @@ class Runs:
     def first(self) -> Run:
         """Return the run that began first."""
         if self._first is None:
-            segment = self._front()
+            segment = self._front() if self._segments else self._tail
             if segment.runs is None:
                 self._need([segment])
             self._first = next(iter(_held(segment).values()))
@@ -139,8 +147,11 @@ class Runs:
 
     def first_waits(self) -> bool:
         """Whether the first run has a thread."""
-        segment = self._front()
-        return (segment.runs is None and not segment.idle) or bool(self.first().threads)
+        if self._first is None and self._segments:
+            segment = self._front()
+            if segment.runs is None and not segment.idle:
+                return True
+        return bool(self.first().threads)
 
     def all(self) -> list[Run]:
         self._need(self._segments)
@@ -158,12 +169,22 @@ class Runs:
         """Add a run that began behind all others."""
         self._put(run, self._tail)
         self.size += 1
-        self.changed(run)
+        if self.plain and self.size > FEW:
+            self._expect_many()
+        if not self.plain:
+            self.changed(run)
 
     def remove(self, run: Run) -> None:
-        segment = run.home
-        if segment is None:
+        if run.home is None:
             return
+        if self.plain:
+            del _held(self._tail)[run.start.number]
+            run.home = None
+            self.size -= 1
+            if run is self._first:
+                self._first = None
+            return
+        segment = self._home(run.home)
         runs, number = _held(segment), run.start.number
         if not segment.changed and next(iter(runs)) != number:
             segment.changed = True
@@ -176,20 +197,32 @@ class Runs:
 
     def changed(self, run: Run) -> None:
         """Take note of other threads, or of another result, of a run."""
-        segment = run.home
-        if segment is None:
+        if run.home is None or self.plain:
             return
-        segment.changed = True
+        self._home(run.home).changed = True
         if self._groups is not None:
             self._ungroup(run)
             self._group(run)
         self._order(run)
 
+    def _expect_many(self) -> None:
+        """Keep track of more than the order; runs are removed at the front, which takes long in a large dict."""
+        if self.plain:
+            self.plain = False
+            self._tail.runs = OrderedDict(_held(self._tail))
+
     def _put(self, run: Run, segment: Segment) -> None:
         _held(segment)[run.start.number] = run
-        run.home = segment
+        run.home = segment.number
+
+    def _home(self, number: int) -> Segment:
+        return self._tail if number == _HEAD else self._read[number]
 
     # ---- What a record can change.
+
+    def few(self) -> list[Run]:
+        """Return all runs, if they are `plain`."""
+        return list(_held(self._tail).values())
 
     def concerned(self, quiet: Quiet) -> list[Run]:
         """Return the runs that are not quiet, by start. Of many, those that wait in the same states are asked about
@@ -295,7 +328,8 @@ class Runs:
         found = [] if data is None else [run for run in unpack(load_state(data)) if run.start.number >= segment.first]
         if len(found) != segment.size:
             raise ValueError(f"segment {segment.number} has {len(found)} open matches, not {segment.size}")
-        segment.runs, segment.stored = OrderedDict(), data
+        segment.runs, segment.stored = {}, data
+        self._read[segment.number] = segment
         waiting = self._cold[segment.states]
         del waiting[segment.number]
         if not waiting:
@@ -308,16 +342,21 @@ class Runs:
 
     def dump(self) -> bytes | None:
         """Return the head cell; None without an open match, if none were counted."""
-        self._arrange()
+        if not self.plain:
+            self._arrange()
         if not self.size and not self.matched:
             return None
         state = (self.due, self.count, self.matched, self.covered, *pack(list(_held(self._tail).values())))
         if not self._segments:
             return dump_state(state)
-        return dump_state((*state, [self._next, [self._described(segment) for segment in self._segments]]))
+        return dump_state(
+            (*state, [self._next, [describe_segment(segment, self._due_of) for segment in self._segments]])
+        )
 
     def segment_cells(self) -> list[SegmentCell]:
         """Return the cells of segments to write besides the head, after `dump`."""
+        if self.plain:
+            return []
         gone: list[SegmentCell] = [(one.number, None, one.stored) for one in self._ended if one.stored is not None]
         return gone + [
             (one.number, dump_state(pack(list(_held(one).values()))), one.stored)
@@ -325,23 +364,11 @@ class Runs:
             if one.changed
         ]
 
-    def _described(self, segment: Segment) -> list[Any]:
-        if segment.runs is not None:
-            runs = segment.runs.values()
-            first = next(iter(runs)).start
-            segment.size, segment.first, segment.first_time = len(runs), first.number, first.time
-            segment.states = tuple(sorted({state for run in runs for state, _ in run.threads}))
-            segment.idle = not all(run.threads for run in runs)
-            if self._due_of is not None:
-                segment.due = min((due for run in runs if (due := self._due_of(run)) is not None), default=None)
-        kept = (segment.number, segment.size, segment.first, segment.first_time, segment.due)
-        return [*kept, list(segment.states), segment.idle]
-
     def _arrange(self) -> None:
         """Move the oldest runs of a long head to segments, merge what became small, and drop what has ended."""
         tail = _held(self._tail)
         while len(tail) >= 2 * SIZE:
-            segment = Segment(self._next, OrderedDict(), changed=True)
+            segment = self._read[self._next] = Segment(self._next, {}, changed=True)
             for run in list(islice(tail.values(), SIZE)):
                 self._move(run, segment)
             self._segments.append(segment)
@@ -364,10 +391,10 @@ class Runs:
 
     def _move(self, run: Run, segment: Segment) -> None:
         assert run.home is not None
-        del _held(run.home)[run.start.number]
+        del _held(self._home(run.home))[run.start.number]
         self._put(run, segment)
 
 
-def _held(segment: Segment) -> OrderedDict[int, Run]:
+def _held(segment: Segment) -> dict[int, Run]:
     assert segment.runs is not None
     return segment.runs

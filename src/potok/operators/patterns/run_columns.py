@@ -4,11 +4,14 @@ record is stored once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Any
 
-from potok.operators.patterns.runs import Link, Row, Run
+from potok.operators.patterns.runs import Link, Row, Run, Segment
+
+DueOf = Callable[[Run], int | None]
+"""When the first thread of a run is over."""
 
 
 def pack(runs: Sequence[Run]) -> list[Any]:
@@ -71,6 +74,26 @@ def unpack(columns: Sequence[Any]) -> list[Run]:
         run.found, run.found_at = None if found < 0 else links[found], found_at
         run.over, run.over_at = None if over < 0 else links[over], over_at
     return runs
+
+
+def describe_segment(segment: Segment, due_of: DueOf | None) -> list[Any]:
+    """Return what a head says of a segment."""
+    if segment.runs is not None:
+        runs = segment.runs.values()
+        first = next(iter(runs)).start
+        segment.size, segment.first, segment.first_time = len(runs), first.number, first.time
+        segment.states = tuple(sorted({state for run in runs for state, _ in run.threads}))
+        segment.idle = not all(run.threads for run in runs)
+        if due_of is not None:
+            segment.due = min((due for run in runs if (due := due_of(run)) is not None), default=None)
+    kept = (segment.number, segment.size, segment.first, segment.first_time, segment.due)
+    return [*kept, list(segment.states), segment.idle]
+
+
+def described_segment(described: Sequence[Any]) -> Segment:
+    """Return the segment of `describe_segment`, which is not read."""
+    number, size, first, first_time, due, states, idle = described
+    return Segment(number, None, size, first, first_time, due, tuple(states), idle)
 
 
 def _links(runs: Iterable[Run]) -> list[Link]:

@@ -6,7 +6,6 @@ common.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Optional
 
@@ -67,8 +66,9 @@ class Run:
     """Those of its threads, if the runs are grouped by them."""
     due: int | None = None
     """When its first thread is over, if the runs are ordered by that."""
-    home: Segment | None = None
-    """The segment that holds it; None once it has ended."""
+    home: int | None = None
+    """The number of the segment that holds it; None once it has ended. It is no reference: a circle of them would be
+    freed late."""
 
     @property
     def failed(self) -> bool:
@@ -84,7 +84,7 @@ class Segment:
     """
 
     number: int
-    runs: OrderedDict[int, Run] | None = None
+    runs: dict[int, Run] | None = None
     """By the number of the record that began a run; None until the cell is read."""
     size: int = 0
     first: int = 0

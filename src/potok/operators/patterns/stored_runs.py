@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from potok.operators.patterns.open_runs import DueOf, Runs
+from potok.operators.patterns.open_runs import Runs
+from potok.operators.patterns.run_columns import DueOf
 from potok.operators.patterns.runs import Segment, runs_of, segments_of
 from potok.state.cell import reading_cells
 from potok.state.session import StateSession
@@ -38,7 +39,7 @@ class StoredRuns:
         """Return the open matches of keys, given their heads; segments are read when they are needed."""
         with reading_cells(self._heads):
             return [
-                Runs.load(data, fetch=partial(self._fetch, key), due_of=due_of)
+                Runs(due_of=due_of) if data is None else Runs.load(data, fetch=partial(self._fetch, key), due_of=due_of)
                 for key, data in zip(keys, heads, strict=True)
             ]
 

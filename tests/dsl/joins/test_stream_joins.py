@@ -209,7 +209,7 @@ def refused(builder: StreamsBuilder, write: Any) -> PotokError:
         (lambda o, p, u: o.join(u, lambda v: v), "takes 1 argument"),
         (lambda o, p, u: o.left_join(u, joiner=lambda v: v), "takes 1 argument"),
         (lambda o, p, u: o.join("payments", within=1), "cannot join a stream to 'payments'"),
-        (lambda o, p, u: o.join(StreamsBuilder("x").stream("p"), within=1), "what two builders made"),
+        (lambda o, p, u: o.join(StreamsBuilder("x").stream("p"), within=1), "handles of two builders"),
     ],
 )
 def test_meaningless_expressions_are_refused_with_their_position(

@@ -102,7 +102,7 @@ def open_snapshots(
             yield [stack.enter_context(LmdbSnapshot(path)) for path in paths]
         elif location.kind == OBJECTS:
             stores = [open_objects(location, query, shard, named=named, copies=copies) for shard in range(shards)]
-            yield [stack.enter_context(LmdbSnapshot(store.local_path())) for store in stores]
+            yield [stack.enter_context(LmdbSnapshot(store.local_path(), must_exist=True)) for store in stores]
         elif location.kind == REDIS:
             from potok.state.redis_store import RedisSnapshot, frozen_snapshots
 
@@ -139,7 +139,7 @@ def open_snapshot(
             yield snapshot
     elif location.kind == OBJECTS:
         store = open_objects(location, query, shard, named=named, copies=copies)
-        with LmdbSnapshot(store.local_path()) as snapshot:
+        with LmdbSnapshot(store.local_path(), must_exist=True) as snapshot:
             yield snapshot
     else:
         with open_snapshots(where, query, shard + 1) as opened:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from log.records import batch_of, values
+from potok.backends.state_url import StoreNotReady
 from potok.log.broker import PublishedBatch, Slots, Staged
 from potok.log.errors import MetadataConflict
 from potok.log.kafka.fences import SLOTS, slot_of
@@ -169,3 +170,19 @@ def test_a_task_of_a_driver_that_was_replaced_writes_nothing(out: KafkaBroker, q
 
 def test_a_topic_partition_is_always_in_the_same_slot() -> None:
     assert [slot_of("orders", part) for part in range(6)] == [6, 0, 10, 12, 15, 9]
+
+
+def test_no_slot_is_published_of_a_task_that_has_failed_when_it_ran_again(out: KafkaBroker, query: str) -> None:
+    """Spark runs a task again whose output was lost with its executor."""
+    whole = output_of(out, 1)
+    lost = InProcessOutput(
+        [
+            [(0, pickle.dumps(Report(staged=staged_of(out, 1, 0))))],
+            [(1, pickle.dumps(StoreNotReady("the state", "", "")))],
+        ],
+        Report(kept=Counter({"by-task": 2 * PARTITIONS})),
+    )
+    with pytest.raises(StoreNotReady):
+        publish(out, query, 1, lost)
+    publish(out, query, 1, whole)
+    assert Counter(visible(out)) == expected(1)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from potok.state.fence import Attempt, StaleAttempt
 from potok.state.objects import object_store
 from potok.state.objects.chain import Chain
 from potok.state.objects.object_store import Named, ObjectStore
-from potok.state.open import open_objects
+from potok.state.open import open_objects, open_snapshot, open_snapshots
+from potok.state.store import SnapshotGone
 
 
 class Machine:
@@ -224,3 +227,47 @@ def test_the_end_of_a_chain_does_not_depend_on_a_listing_that_is_late(
     assert values(machines[1].open()) == {"a": b"5"}
     monkeypatch.setattr(Chain, "newest", lambda _: 0)
     assert values(machines[1].open()) == {"a": b"5"}
+
+
+def test_a_copy_that_another_process_replaces_while_it_is_opened_is_not_taken_for_an_empty_shard(
+    machines: list[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position = put(machines[0].open(), Attempt(1, 1), a=b"1")
+    replace, replaced = os.replace, list[Path]()
+
+    def replaced_at_once(source: Path, target: Path) -> None:
+        """As another process does that restores the same shard: it removes the copy that it finds."""
+        replace(source, target)
+        if target.name == "current" and not replaced:
+            replaced.append(target.parent / target.read_text().split(" ")[0])
+            shutil.rmtree(replaced[0])
+
+    monkeypatch.setattr(os, "replace", replaced_at_once)
+    store = machines[1].open(position, Attempt(1, 1))
+    assert values(store) == {"a": b"1"}
+    assert replaced
+    assert put(store, Attempt(1, 2), b=b"2") > position
+    assert values(machines[2].open(store.position)) == {"a": b"1", "b": b"2"}
+
+
+def test_a_snapshot_of_a_copy_that_another_process_has_replaced_is_not_empty(
+    machines: list[Machine], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    position = put(machines[0].open(), Attempt(1, 1), a=b"1")
+    named = Named(Attempt(1, 1), {0: position})
+
+    def removed(store: ObjectStore) -> Path:
+        path = local_path(store)
+        store.close()
+        shutil.rmtree(path)
+        return path
+
+    local_path = ObjectStore.local_path
+    monkeypatch.setattr(ObjectStore, "local_path", removed)
+    with pytest.raises(SnapshotGone), open_snapshot(machines[0].url, "q", 0, named=named, copies=str(machines[1].disk)):
+        pass
+    with (
+        pytest.raises(SnapshotGone),
+        open_snapshots(machines[0].url, "q", 1, named=named, copies=str(machines[1].disk)),
+    ):
+        pass

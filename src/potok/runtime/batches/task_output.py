@@ -33,10 +33,16 @@ def _light(report: Report) -> Report:
 
 
 def by_slot(slots: Slots, index: int, items: Iterable[Item]) -> Iterator[Item]:
-    """Return the output of a task, each piece with its slot and its place in the order of all output."""
+    """Return the output of a task, each piece with its slot and its place in the order of all output.
+
+    Raise the error of a task that Spark has run again because an executor was lost: its output is incomplete, so no
+    slot may be published.
+    """
     number = 0
     for _, data in items:
         report = pickle.loads(data)
+        if isinstance(report, PotokError):
+            raise report
         if isinstance(report, Report):
             for staged in report.staged:
                 if staged.by_task:

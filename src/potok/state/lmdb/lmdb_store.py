@@ -140,14 +140,19 @@ class LmdbSnapshot(ShardSnapshot):
 
     frozen = True
 
-    def __init__(self, path: Path, *, whole: bool = False) -> None:
-        """With `whole`, verify every page first, even of an unchanged file."""
+    def __init__(self, path: Path, *, whole: bool = False, must_exist: bool = False) -> None:
+        """With `whole`, verify every page first, even of an unchanged file.
+
+        A shard that was never written is empty; with `must_exist`, it is a file that another process has replaced.
+        """
         self._path = path
         self._environment: Environment | None = None
         if is_there(path):
             self._environment = open_environment(path, create=False)
             if whole:
                 self._environment.check_whole()
+        elif must_exist:
+            raise SnapshotGone(path)
         self._txn: Any = None
         self._tables: dict[str, Any] = {}
 

@@ -49,6 +49,9 @@ _TRY_AGAIN = "the batch is repeated until then"
 LONG_S = 5.0
 """A restore that takes longer is logged as a warning, because the query waits for it."""
 
+RESTORES = 3
+"""How often a copy is restored that other processes of the machine replace."""
+
 FOLLOWED = 500
 """Up to this many missing deltas, a copy is brought up to date with them alone."""
 
@@ -248,7 +251,16 @@ class ObjectStore(Store):
         end = end or self._chain.at(target)
         if local is not None and self._followed(local, end):
             return local
-        return self._restored(end)
+        for _ in range(RESTORES):
+            restored = self._restored(end)
+            if restored.holds(target):
+                return restored
+            # Another process of this machine has replaced the copy before it was opened here.
+            self._directory.discard(restored.path)
+            local = self._directory.opened()
+            if local is not None and local.holds(target):
+                return local
+        raise StoreNotReady(self.location, "other processes of this machine replace its copy", _TRY_AGAIN)
 
     def _followed(self, local: ShardCopy, end: Delta) -> bool:
         """Apply the deltas that a copy lacks; return whether they lead from it to the end."""

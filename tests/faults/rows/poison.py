@@ -10,14 +10,15 @@ from typing import Any
 from potok import StreamsBuilder
 from potok.log.open import open_broker
 from potok.records.formats import registry as formats
+from potok.records.formats.registered.declare import REGISTERED
 from potok.records.log_record import LogRecord
 from potok.testing.outputs import read_dead_letters, read_outputs
 from tests.faults.row import Proof, row
 from tests.faults.scene import Scene
 from tests.kill.answer import same
 
-NOT_OF_VALUES = {"windowed", "session", "none", "cloudevents"}
-"""Formats that no value has, that read none, or that only SQL names."""
+NOT_OF_VALUES = {"windowed", "session", "none", "cloudevents", *REGISTERED}
+"""Formats that no value has, that read none, that only SQL names, or that need a registry and have tests with one."""
 
 
 @dataclass(frozen=True, slots=True)

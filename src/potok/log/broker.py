@@ -351,7 +351,7 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
 
     def published(self, query: str) -> PublishedBatch | None:
         """Return the last batch of a stopped query whose output is visible, which may be one after that of its
-        metadata.
+        metadata. Raise if only a part of its output is visible.
 
         None if output and metadata are one transaction.
         """

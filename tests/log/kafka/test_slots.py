@@ -13,6 +13,7 @@ from log.records import batch_of, values
 from potok.backends.state_url import StoreNotReady
 from potok.log.broker import PublishedBatch, Slots, Staged
 from potok.log.errors import MetadataConflict
+from potok.log.kafka.errors import PublishedInPart
 from potok.log.kafka.fences import SLOTS, slot_of
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.slots import KafkaSlots
@@ -186,3 +187,14 @@ def test_no_slot_is_published_of_a_task_that_has_failed_when_it_ran_again(out: K
         publish(out, query, 1, lost)
     publish(out, query, 1, whole)
     assert Counter(visible(out)) == expected(1)
+
+
+def test_a_batch_that_is_published_in_part_must_be_completed_before_a_query_is_replaced(
+    out: KafkaBroker, query: str
+) -> None:
+    with pytest.raises(MetadataConflict):
+        publish(out, query, 1, Broken(output_of(out, 1), 1))
+    with pytest.raises(PublishedInPart, match="batch 1"):
+        KafkaBroker(out.options, out.directory).published(query)
+    publish(KafkaBroker(out.options, out.directory), query, 1)
+    assert KafkaBroker(out.options, out.directory).published(query) == ledger(query, 1)[2]

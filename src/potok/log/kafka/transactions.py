@@ -14,7 +14,7 @@ from potok.log.failpoint import failpoint
 from potok.log.kafka.admin.offsets import Positions
 from potok.log.kafka.append import Delivery, send
 from potok.log.kafka.clients import TIMEOUT_S, Clients
-from potok.log.kafka.errors import QueryFenced
+from potok.log.kafka.errors import PublishedInPart, QueryFenced
 from potok.log.kafka.fences import PARTITION, SLOTS, TOPIC, Fence, Fences, fence_key, fence_of, is_published, slot_of
 from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.kafka.staged_rows import StagedRows
@@ -78,14 +78,20 @@ class Transactor:
                     self._recover(self._cause(error), last=last, owned=owned)
 
     def last_fence(self) -> Fence | None:
-        """Return the last published batch, of this process or an earlier one."""
+        """Return the last published batch, of this process or an earlier one. Raise if a later one is published in
+        part."""
         with self._lock:
             self._producer = None
             try:
                 self._ready()
             except KafkaException as error:
                 raise self._clients.translated(error.args[0]) from error
-            return self._published.get(None)
+            whole = self._published.get(None)
+            current = [fence for fence in self._published.values() if fence.life == self._life]
+            last = max((fence.number for fence in current), default=0)
+            if last and (whole is None or whole.life != self._life or whole.number < last):
+                raise PublishedInPart(self._query, last)
+            return whole
 
     def has_published(self, batch: PublishedBatch, owned: Check) -> bool:
         """Whether Kafka holds all output of a batch. If not, tasks may publish theirs: end the transactions that

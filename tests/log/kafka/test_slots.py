@@ -198,3 +198,18 @@ def test_a_batch_that_is_published_in_part_must_be_completed_before_a_query_is_r
         KafkaBroker(out.options, out.directory).published(query)
     publish(KafkaBroker(out.options, out.directory), query, 1)
     assert KafkaBroker(out.options, out.directory).published(query) == ledger(query, 1)[2]
+
+
+def test_a_query_with_a_name_like_a_slot_does_not_fence_its_tasks(out: KafkaBroker, query: str) -> None:
+    slot = slot_of("by-task", 0)
+    _, before, batch = ledger(query, 1)
+    slots = KafkaSlots(out, batch, out._life(query), before)
+    staged = staged_of(out, 1, 0)[:1]
+    transactor = out._kafka.transactor(query, slots.life, slot)
+    slots.publish(slot, staged)
+    producer = transactor._producer
+    after, none, other = ledger(f"{query}-slot-{slot}", 1)
+    out.publish(staged_of(out, 7, 7)[1:2], after, none, other)
+    _, _, following = ledger(query, 2)
+    replace(slots, batch=following).publish(slot, staged)
+    assert transactor._producer is producer, "it was not fenced"

@@ -233,8 +233,8 @@ class Transactor:
 
 
 def slot_name(name: str, slot: int) -> str:
-    """Return the transactional id of a slot."""
-    return f"{name}-slot-{slot}"
+    """Return the transactional id of a slot. No name of a query has a slash, so none has this id."""
+    return f"{name}/slot-{slot}"
 
 
 def _retrying(step: Callable[[], None]) -> None:

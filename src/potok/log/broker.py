@@ -172,6 +172,8 @@ class PublishedBatch:
     query: str
     number: int
     offsets: Mapping[str, Mapping[int, int]]
+    epoch: int = field(default=0, compare=False)
+    """The epoch of the query; a process reads again what is published at the start of each."""
 
 
 MetadataAfter = Callable[[Position], Mapping[str, bytes | None]]

@@ -213,3 +213,15 @@ def test_a_query_with_a_name_like_a_slot_does_not_fence_its_tasks(out: KafkaBrok
     _, _, following = ledger(query, 2)
     replace(slots, batch=following).publish(slot, staged)
     assert transactor._producer is producer, "it was not fenced"
+
+
+def test_a_process_that_runs_a_query_again_skips_what_another_one_has_published_since(
+    out: KafkaBroker, query: str
+) -> None:
+    publish(out, query, 1)
+    after, before, batch = ledger(query, 2)
+    staged = [*staged_of(out, 2, 0), *staged_of(out, 2, 1)]
+    KafkaBroker(out.options, out.directory).publish(staged, after, before, replace(batch, epoch=2))
+    out.home.set_metadata({f"{query}/ledger": b"1"})
+    out.publish([], after, before, replace(batch, epoch=3), output=output_of(out, 2))
+    assert Counter(visible(out)) == expected(1, 2)

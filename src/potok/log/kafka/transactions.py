@@ -58,6 +58,7 @@ class Transactor:
         self._producer: Producer | None = None
         self._published: dict[int | None, Fence] = {}
         self._slots_ended = False
+        self._epoch = 0
         self._about = ""
 
     def publish(
@@ -70,6 +71,7 @@ class Transactor:
         """
         retry = Retry(_ENOUGH_MS)
         with self._lock:
+            self._begin_epoch(batch)
             while True:
                 try:
                     return self._publish(staged, batch, owned)
@@ -98,6 +100,7 @@ class Transactor:
         earlier drivers left open in the slots of the query, once.
         """
         with self._lock:
+            self._begin_epoch(batch)
             try:
                 self._ready(owned)
                 if is_published(self._published.get(None), fence_of(batch, self._life), self._query):
@@ -110,6 +113,11 @@ class Transactor:
                 return False
             except KafkaException as error:
                 raise self._clients.translated(error.args[0]) from error
+
+    def _begin_epoch(self, batch: PublishedBatch | None) -> None:
+        """Read the fences again after a start of the query: another process may have run it in between."""
+        if batch is not None and batch.epoch != self._epoch:
+            self._epoch, self._producer, self._slots_ended = batch.epoch, None, False
 
     def _end_slot(self, slot: int) -> None:
         producer = self._clients.producer(

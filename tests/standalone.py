@@ -19,6 +19,8 @@ from potok.settings import Settings
 HOST = "127.0.0.1"
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 START_S = 120.0
+ROOT = str(Path(__file__).parents[1])
+"""Executors import functions of the tests, too."""
 
 
 class StandaloneCluster:
@@ -52,7 +54,7 @@ class StandaloneCluster:
     def environment(self) -> dict[str, str]:
         """The environment of a driver and of the servers."""
         home = str(self._directory / "spark")
-        return {"SPARK_HOME": home, "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": HOST}
+        return {"SPARK_HOME": home, "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": HOST, "PYTHONPATH": ROOT}
 
     def add_worker(self, name: str) -> None:
         work = self._directory / f"worker-{name}"

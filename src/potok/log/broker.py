@@ -172,6 +172,8 @@ class PublishedBatch:
     query: str
     number: int
     offsets: Mapping[str, Mapping[int, int]]
+    epoch: int = field(default=0, compare=False)
+    """The epoch of the query; a process reads again what is published at the start of each."""
 
 
 MetadataAfter = Callable[[Position], Mapping[str, bytes | None]]
@@ -351,7 +353,7 @@ class Broker(MetadataStore, ConsumerGroups, TopicMaintenance, ABC):
 
     def published(self, query: str) -> PublishedBatch | None:
         """Return the last batch of a stopped query whose output is visible, which may be one after that of its
-        metadata.
+        metadata. Raise if only a part of its output is visible.
 
         None if output and metadata are one transaction.
         """

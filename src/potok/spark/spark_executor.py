@@ -86,10 +86,18 @@ class SparkExecutor:
         if not rdds:
             return outcomes
         self._context.setJobDescription("; ".join(part.description for part in parts))
-        for number, data in (rdds[0] if len(rdds) == 1 else self._context.union(rdds)).collect():
-            outcomes[number].add(data)
+        try:
+            for number, data in (rdds[0] if len(rdds) == 1 else self._context.union(rdds)).collect():
+                outcomes[number].add(data)
+        except BaseException:
+            for rdd in kept.values():
+                rdd.unpersist()
+            raise
         for number, rdd in kept.items():
-            outcomes[number].output = SparkOutput(rdd, outcomes[number].report)
+            if outcomes[number].report.kept:
+                outcomes[number].output = SparkOutput(rdd, outcomes[number].report)
+            else:
+                rdd.unpersist()
         return outcomes
 
     def _tasks(self, count: int) -> Any:

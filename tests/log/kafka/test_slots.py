@@ -13,6 +13,7 @@ from log.records import batch_of, values
 from potok.backends.state_url import StoreNotReady
 from potok.log.broker import PublishedBatch, Slots, Staged
 from potok.log.errors import MetadataConflict
+from potok.log.kafka.errors import PublishedInPart
 from potok.log.kafka.fences import SLOTS, slot_of
 from potok.log.kafka.kafka_broker import KafkaBroker
 from potok.log.kafka.slots import KafkaSlots
@@ -186,3 +187,41 @@ def test_no_slot_is_published_of_a_task_that_has_failed_when_it_ran_again(out: K
         publish(out, query, 1, lost)
     publish(out, query, 1, whole)
     assert Counter(visible(out)) == expected(1)
+
+
+def test_a_batch_that_is_published_in_part_must_be_completed_before_a_query_is_replaced(
+    out: KafkaBroker, query: str
+) -> None:
+    with pytest.raises(MetadataConflict):
+        publish(out, query, 1, Broken(output_of(out, 1), 1))
+    with pytest.raises(PublishedInPart, match="batch 1"):
+        KafkaBroker(out.options, out.directory).published(query)
+    publish(KafkaBroker(out.options, out.directory), query, 1)
+    assert KafkaBroker(out.options, out.directory).published(query) == ledger(query, 1)[2]
+
+
+def test_a_query_with_a_name_like_a_slot_does_not_fence_its_tasks(out: KafkaBroker, query: str) -> None:
+    slot = slot_of("by-task", 0)
+    _, before, batch = ledger(query, 1)
+    slots = KafkaSlots(out, batch, out._life(query), before)
+    staged = staged_of(out, 1, 0)[:1]
+    transactor = out._kafka.transactor(query, slots.life, slot)
+    slots.publish(slot, staged)
+    producer = transactor._producer
+    after, none, other = ledger(f"{query}-slot-{slot}", 1)
+    out.publish(staged_of(out, 7, 7)[1:2], after, none, other)
+    _, _, following = ledger(query, 2)
+    replace(slots, batch=following).publish(slot, staged)
+    assert transactor._producer is producer, "it was not fenced"
+
+
+def test_a_process_that_runs_a_query_again_skips_what_another_one_has_published_since(
+    out: KafkaBroker, query: str
+) -> None:
+    publish(out, query, 1)
+    after, before, batch = ledger(query, 2)
+    staged = [*staged_of(out, 2, 0), *staged_of(out, 2, 1)]
+    KafkaBroker(out.options, out.directory).publish(staged, after, before, replace(batch, epoch=2))
+    out.home.set_metadata({f"{query}/ledger": b"1"})
+    out.publish([], after, before, replace(batch, epoch=3), output=output_of(out, 2))
+    assert Counter(visible(out)) == expected(1, 2)

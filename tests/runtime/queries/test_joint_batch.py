@@ -16,6 +16,7 @@ from potok.log.kafka.errors import KafkaUnreachable
 from potok.retry_policy import MOST_S
 from potok.runtime.queries.errors import NotFailed
 from potok.runtime.queries.group_query import QueryState
+from potok.runtime.queries.ledger import Ledger
 from potok.runtime.queries.lock import QueryTakenOver
 from potok.snapshots.ledger_view import read_entry
 from potok.snapshots.progress import read_progress
@@ -122,6 +123,29 @@ def test_a_worker_that_dies_costs_only_the_query_that_kills_it(shared: ByHand) -
     assert states == {"one": QueryState.RUNNING, "deadly": QueryState.FAILED, "two": QueryState.RUNNING}
     assert "a Python worker of Spark died" in shared.statuses()["deadly"].error
     assert shared.counts("one") == shared.counts("two") == {f"u{n}": 2 for n in range(5)}
+
+
+def test_output_that_spark_cannot_publish_costs_only_its_query(shared: ByHand, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit = Ledger.commit
+
+    def publishing(ledger: Ledger, *given: Any) -> None:
+        if ledger.query == "broken":
+            raise RuntimeError("Job aborted due to stage failure")
+        commit(ledger, *given)
+
+    monkeypatch.setattr(type(shared.broker), "commits_together", False)
+    monkeypatch.setattr(Ledger, "commit", publishing)
+    for name in ("broken", "sound"):
+        shared.add(counting(name))
+    send(shared.broker, 10)
+    shared.settle()
+    states = {name: status.state for name, status in shared.statuses().items()}
+    assert states == {"broken": QueryState.FAILED, "sound": QueryState.RUNNING}
+    assert sum(shared.counts("sound").values()) == 10
+    monkeypatch.setattr(Ledger, "commit", commit)
+    shared.retry("broken")
+    shared.settle()
+    assert sum(shared.counts("broken").values()) == 10
 
 
 def test_a_sum_that_overflows_is_tried_again_record_by_record_in_the_same_batch(shared: ByHand) -> None:

@@ -271,6 +271,28 @@ def test_rows_and_dead_letters_of_a_query_need_the_topics_that_it_reads(client: 
     assert "recent_dead_letters" not in figures and figures["total_in"] == 1
 
 
+def test_a_description_names_only_queries_that_the_token_covers(client: TestClient, play: Play) -> None:
+    play.do("CREATE TABLE secret_of_mine AS SELECT id, COUNT(*) AS n FROM mine_orders GROUP BY id;")
+    for role, shown in (("my-reader", ["MINE_TOTALS"]), ("reader", ["MINE_TOTALS", "SECRET_OF_MINE"])):
+        (entity,) = client.post("/ksql", json={"ksql": "DESCRIBE mine_orders;"}, headers=bearer(role)).json()
+        described = entity["sourceDescription"]
+        assert sorted(sink for query in described["readQueries"] for sink in query["sinks"]) == shown
+        assert described["sourceConstraints"] == shown
+    play.do("DROP TABLE secret_of_mine;")
+
+
+def test_a_stream_over_dead_letters_needs_the_topics_that_the_query_reads(play: Play) -> None:
+    query = play.database.catalog.sources["MINE_OF_SECRETS"].table_of
+    token = "the-token-of-an-admin-by-id"
+    tokens = Tokens.load(environ={"POTOK_TOKENS": f"admin:mine+admin:ctas_mine={token}"})
+    app = create_app(play.database, tokens=tokens)
+    with TestClient(app, base_url="http://localhost:8088") as limited:
+        for kind in ("STREAM", "SOURCE STREAM"):
+            sql = f"CREATE {kind} mine_peek (v VARCHAR) WITH (KAFKA_TOPIC = '{query}-dead-letters', PARTITIONS = 1);"
+            answer = limited.post("/ksql", json={"ksql": sql}, headers={"Authorization": f"Bearer {token}"})
+            assert answer.status_code == 403, answer.text
+
+
 def test_a_row_by_key_needs_the_name_on_the_fast_path_too(client: TestClient) -> None:
     assert client.get("/tables/MINE_TOTALS/mine-key", headers=bearer("my-reader")).json()["N"] >= 1
     assert client.get("/tables/secret_totals/hidden-key", headers=bearer("my-reader")).status_code == 403

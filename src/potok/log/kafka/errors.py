@@ -11,7 +11,8 @@ LogError
 ├── TimeBefore1970      a record whose time Kafka cannot store
 ├── TimeRefused         a record whose time is too far from the present for its topic
 ├── QueryFenced         another process has taken over the output of the query
-└── PublishedOtherwise  a batch whose output was published from other records
+├── PublishedOtherwise  a batch whose output was published from other records
+└── PublishedInPart     a batch of which only some output was published
 """
 
 from __future__ import annotations
@@ -116,4 +117,14 @@ class PublishedOtherwise(LogError):
             f'the output of batch {number} of query "{query}" was published before a crash, and the batch now has '
             "other offsets: its ledger was lost, or an older one was restored",
             hint="restore the ledger, or give the query another name to start over",
+        )
+
+
+class PublishedInPart(LogError):
+    """Tasks have published some output of a batch, and the driver died before they had published the rest."""
+
+    def __init__(self, query: str, number: int) -> None:
+        super().__init__(
+            f'only a part of the output of batch {number} of query "{query}" is published',
+            hint="start the query, stop it once the batch is committed, and repeat the command",
         )

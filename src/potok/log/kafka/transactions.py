@@ -14,7 +14,7 @@ from potok.log.failpoint import failpoint
 from potok.log.kafka.admin.offsets import Positions
 from potok.log.kafka.append import Delivery, send
 from potok.log.kafka.clients import TIMEOUT_S, Clients
-from potok.log.kafka.errors import QueryFenced
+from potok.log.kafka.errors import PublishedInPart, QueryFenced
 from potok.log.kafka.fences import PARTITION, SLOTS, TOPIC, Fence, Fences, fence_key, fence_of, is_published, slot_of
 from potok.log.kafka.producer_records import Outgoing, outgoing
 from potok.log.kafka.staged_rows import StagedRows
@@ -58,6 +58,7 @@ class Transactor:
         self._producer: Producer | None = None
         self._published: dict[int | None, Fence] = {}
         self._slots_ended = False
+        self._epoch = 0
         self._about = ""
 
     def publish(
@@ -70,6 +71,7 @@ class Transactor:
         """
         retry = Retry(_ENOUGH_MS)
         with self._lock:
+            self._begin_epoch(batch)
             while True:
                 try:
                     return self._publish(staged, batch, owned)
@@ -78,20 +80,27 @@ class Transactor:
                     self._recover(self._cause(error), last=last, owned=owned)
 
     def last_fence(self) -> Fence | None:
-        """Return the last published batch, of this process or an earlier one."""
+        """Return the last published batch, of this process or an earlier one. Raise if a later one is published in
+        part."""
         with self._lock:
             self._producer = None
             try:
                 self._ready()
             except KafkaException as error:
                 raise self._clients.translated(error.args[0]) from error
-            return self._published.get(None)
+            whole = self._published.get(None)
+            current = [fence for fence in self._published.values() if fence.life == self._life]
+            last = max((fence.number for fence in current), default=0)
+            if last and (whole is None or whole.life != self._life or whole.number < last):
+                raise PublishedInPart(self._query, last)
+            return whole
 
     def has_published(self, batch: PublishedBatch, owned: Check) -> bool:
         """Whether Kafka holds all output of a batch. If not, tasks may publish theirs: end the transactions that
         earlier drivers left open in the slots of the query, once.
         """
         with self._lock:
+            self._begin_epoch(batch)
             try:
                 self._ready(owned)
                 if is_published(self._published.get(None), fence_of(batch, self._life), self._query):
@@ -104,6 +113,11 @@ class Transactor:
                 return False
             except KafkaException as error:
                 raise self._clients.translated(error.args[0]) from error
+
+    def _begin_epoch(self, batch: PublishedBatch | None) -> None:
+        """Read the fences again after a start of the query: another process may have run it in between."""
+        if batch is not None and batch.epoch != self._epoch:
+            self._epoch, self._producer, self._slots_ended = batch.epoch, None, False
 
     def _end_slot(self, slot: int) -> None:
         producer = self._clients.producer(
@@ -227,8 +241,8 @@ class Transactor:
 
 
 def slot_name(name: str, slot: int) -> str:
-    """Return the transactional id of a slot."""
-    return f"{name}-slot-{slot}"
+    """Return the transactional id of a slot. No name of a query has a slash, so none has this id."""
+    return f"{name}/slot-{slot}"
 
 
 def _retrying(step: Callable[[], None]) -> None:

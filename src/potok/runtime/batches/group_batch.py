@@ -161,6 +161,7 @@ class JointBatch:
         """Create the next attempt after an error that requires one."""
         try:
             attempt.fail_trace(error)
+            attempt.outcome.release()
             if isinstance(error, BatchTooLarge):
                 attempt.runner.shrink(error, attempt.spec)
                 return None
@@ -262,7 +263,9 @@ class JointBatch:
                 attempt.runner.ledger.commit(
                     attempt.entry, attempt.report.staged, attempt.metadata_keys, after, attempt.outcome.output
                 )
-            except PotokError as error:
+            except Exception as error:  # tasks of Spark may publish the output
+                if cause_of(error) == JVM_GONE:
+                    raise
                 self._fail(attempt, error)
                 continue
             self._finish(attempt, began)

@@ -88,7 +88,7 @@ class Ledger:
     ) -> None:
         """Commit a batch: its output, its metadata keys and the ledger in one transaction."""
         failpoint("ledger.before")
-        batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics)
+        batch = PublishedBatch(self.query, entry.batch, entry.offsets.topics, entry.epoch)
         try:
             keys = {**metadata_keys, **self.after(entry)}
             self._broker.publish(staged, keys, self.before, batch, metadata_after, output)

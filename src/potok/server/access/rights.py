@@ -89,6 +89,8 @@ def needs_of(statement: ast.Statement, database: Database, prefixes: Iterable[st
             over = READ if statement.read_only and topics else ADMIN
             yield Need(ADMIN, (statement.name,) if topics else EVERYTHING)
             yield Need(over, topics)
+            for topic in topics:
+                yield Need(READ, topic_names(database, topic))
         case ast.CreateAs():
             topics = _topics(statement.properties) or tuple(f"{prefix}{statement.name}" for prefix in prefixes)
             yield Need(ADMIN, (statement.name, *topics))
@@ -155,6 +157,8 @@ def visible_entity(
     entity: Mapping[str, Any], statement: ast.Statement, caller: Caller, database: Database
 ) -> Mapping[str, Any]:
     """Return an entity of ksqlDB without the names that the caller may not read."""
+    if isinstance(statement, ast.Describe) and "sourceDescription" in entity and not caller.may(READ):
+        return {**entity, "sourceDescription": _visible_description(entity["sourceDescription"], caller, database)}
     if not isinstance(statement, ast.Show) or not _is_limited(statement, caller):
         return entity
     return {
@@ -163,6 +167,16 @@ def visible_entity(
         else value
         for name, value in entity.items()
     }
+
+
+def _visible_description(found: Mapping[str, Any], caller: Caller, database: Database) -> Mapping[str, Any]:
+    """Leave out the queries that read or write a source, and the sources derived from it, as lists do."""
+    queries = {
+        name: [one for one in found[name] if may_see_query(caller, database, str(one["id"]))]
+        for name in ("readQueries", "writeQueries")
+    }
+    derived = [name for name in found["sourceConstraints"] if caller.may(READ, name)]
+    return {**found, **queries, "sourceConstraints": derived}
 
 
 def _is_limited(statement: ast.Show, caller: Caller) -> bool:

@@ -20,7 +20,6 @@ ALLOWED = {
     "src/potok/runtime/batches/task.py": "plans, specs and shuffle blocks, through Spark's own channels",
     "src/potok/runtime/batches/task_output.py": "reports and output of tasks, through Spark's own channels",
     "src/potok/runtime/batches/executor.py": "reports of tasks to their driver, through Spark's own channels",
-    "src/potok/runtime/batches/task_output.py": "output of tasks, through Spark's own channels",
     "src/potok/operators/core/chunk.py": "shuffle blocks between tasks; staged output with a digest from Spark",
     "src/potok/operators/windows/event_windows.py": "shuffle blocks between tasks, through Spark's own channels",
     "src/potok/cli/queries/program.py": "runs the program that the user names",

@@ -8,14 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
+from confluent_kafka import KafkaException
 
 from log.records import batch_of, values
 from potok.backends.state_url import StoreNotReady
 from potok.log.broker import PublishedBatch, Slots, Staged
 from potok.log.errors import MetadataConflict
+from potok.log.kafka.append import send
 from potok.log.kafka.errors import PublishedInPart
 from potok.log.kafka.fences import SLOTS, slot_of
 from potok.log.kafka.kafka_broker import KafkaBroker
+from potok.log.kafka.producer_records import outgoing
 from potok.log.kafka.slots import KafkaSlots
 from potok.operators.core.task_report import Report
 from potok.records.position import Position
@@ -146,6 +149,26 @@ def test_a_driver_on_one_machine_completes_the_batch_of_a_cluster(out: KafkaBrok
     staged = [*staged_of(out, 1, 0), *staged_of(out, 1, 1), beside]
     KafkaBroker(out.options, out.directory).publish(staged, after, before, batch)
     assert Counter(visible(out)) == expected(1) + Counter([b"a dead letter"])
+
+
+def test_a_task_that_outlives_its_driver_writes_nothing_after_a_driver_on_one_machine(
+    out: KafkaBroker, query: str
+) -> None:
+    publish(out, query, 1)
+    after, before, batch = ledger(query, 2)
+    paused, staged = KafkaBroker(out.options, out.directory), [*staged_of(out, 2, 0), *staged_of(out, 2, 1)]
+    life, slot = paused._life(query), slot_of("by-task", 0)
+    producer = paused._kafka.transactor(query, life, slot)._ready(lambda: None)
+    producer.begin_transaction()
+    for output in staged:
+        if slot_of(output.topic, output.partition) == slot:
+            for record in outgoing(output.rows()):  # type: ignore[attr-defined]
+                send(producer, output.topic, output.partition, record, None)
+    producer.flush(30)
+    KafkaBroker(out.options, out.directory).publish(staged, after, before, batch)
+    with pytest.raises(KafkaException):
+        producer.commit_transaction(30)
+    assert Counter(visible(out)) == expected(1, 2)
 
 
 def test_a_cluster_does_not_repeat_the_batch_of_a_driver_on_one_machine(out: KafkaBroker, query: str) -> None:

@@ -266,9 +266,11 @@ class KafkaBroker(Broker):
                     ends = self.end_offsets_of(output.topics)
                     position = Position.after((name, part, end) for name in ends for part, end in ends[name].items())
                 else:
+                    if not self._uses_slots(query):
+                        self.home.set_metadata({_slots_key(query): b""}, expect)
                     position = output.publish(KafkaSlots(self, batch, life, expect))
                     failpoint("log.publish.slots")
-            position |= transactor.publish(outputs, batch, owned if expect else None)
+            position |= transactor.publish(outputs, batch, owned if expect else None, partial(self._uses_slots, query))
         failpoint("log.publish.sent")
         if metadata_after is not None:
             metadata_keys = {**metadata_keys, **metadata_after(position)}
@@ -278,6 +280,9 @@ class KafkaBroker(Broker):
             self._kafka.progress.report(batch)
         for rows in outputs:
             rows.remove()
+
+    def _uses_slots(self, query: str) -> bool:
+        return self.get_metadata(_slots_key(query)) is not None
 
     def publish_slot(self, slots: KafkaSlots, slot: int, staged: Sequence[Staged]) -> Position:
         """Publish the output of one slot, in a task."""
@@ -381,6 +386,10 @@ class KafkaBroker(Broker):
 
 def _ledger_id_key(query: str) -> str:
     return f"query/{query}/life"
+
+
+def _slots_key(query: str) -> str:
+    return f"query/{query}/slots"
 
 
 def _opened_again(options: KafkaOptions, directory: Path) -> KafkaBroker:

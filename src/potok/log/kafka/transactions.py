@@ -62,18 +62,29 @@ class Transactor:
         self._about = ""
 
     def publish(
-        self, staged: Sequence[StagedRows], batch: PublishedBatch | None, owned: Check | None = None
+        self,
+        staged: Sequence[StagedRows],
+        batch: PublishedBatch | None,
+        owned: Check | None = None,
+        slots_used: Callable[[], bool] = lambda: False,
     ) -> Position:
         """Make the output of a batch visible, unless it is already. Return the position after it.
 
         With `owned`, the ledger decides who may write: the owner, if fenced by a process that has lost the query,
-        fences that one in turn.
+        fences that one in turn. If tasks of an earlier driver may have open transactions (`slots_used`), they are ended
+        before output that belongs to slots is published.
         """
         retry = Retry(_ENOUGH_MS)
         with self._lock:
             self._begin_epoch(batch)
+            in_slots = self._slot is None and any(output.by_task for output in staged)
             while True:
                 try:
+                    if in_slots and not self._slots_ended and slots_used():
+                        self._ready(owned)
+                        self._end_slots(owned)
+                        self._published = self._fences.read(self._query)
+                    self._slots_ended = self._slots_ended or in_slots
                     return self._publish(staged, batch, owned)
                 except (KafkaException, SystemError) as error:
                     last = retry.tries == _ATTEMPTS - 1 or not retry.wait()
@@ -106,10 +117,7 @@ class Transactor:
                 if is_published(self._published.get(None), fence_of(batch, self._life), self._query):
                     return True
                 if not self._slots_ended:
-                    with ThreadPoolExecutor(_AT_ONCE) as threads:
-                        list(threads.map(self._end_slot, range(SLOTS)))
-                    owned()
-                    self._slots_ended = True
+                    self._end_slots(owned)
                 return False
             except KafkaException as error:
                 raise self._clients.translated(error.args[0]) from error
@@ -118,6 +126,13 @@ class Transactor:
         """Read the fences again after a start of the query: another process may have run it in between."""
         if batch is not None and batch.epoch != self._epoch:
             self._epoch, self._producer, self._slots_ended = batch.epoch, None, False
+
+    def _end_slots(self, owned: Check | None) -> None:
+        with ThreadPoolExecutor(_AT_ONCE) as threads:
+            list(threads.map(self._end_slot, range(SLOTS)))
+        if owned is not None:
+            owned()
+        self._slots_ended = True
 
     def _end_slot(self, slot: int) -> None:
         producer = self._clients.producer(

@@ -122,4 +122,4 @@ def _run(module: str, program: str, *words: str) -> subprocess.CompletedProcess[
 def test_every_extra_is_on_the_page_about_installing() -> None:
     page = (ROOT / "docs" / "start" / "install.md").read_text()
     rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
-    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(PROJECT["optional-dependencies"])
+    assert set(re.findall(r"`([\w-]+)`", " ".join(rows))) == set(PROJECT["optional-dependencies"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELL = re.compile(r"^```(?:sh|console)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+OPERATORS = ("|", ">", ">>", "<", "&", "&&", "||")
 TOML = re.compile(r"^```toml\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
@@ -36,7 +38,8 @@ def command_lines(text: str) -> Iterator[list[str]]:
                 continue
             pending = ""
             if "potok" in words and words.index("potok") in (0, words.index("|") + 1 if "|" in words else 0):
-                yield words[words.index("potok") + 1 :]
+                given = words[words.index("potok") + 1 :]
+                yield list(takewhile(lambda word: word not in OPERATORS, given))
         assert not pending, "a quote is not closed"
 
 

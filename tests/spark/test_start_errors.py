@@ -74,5 +74,5 @@ def test_memory_that_java_does_not_understand_is_reported_without_a_traceback() 
     ran = subprocess.run(
         [sys.executable, "-c", program], env=os.environ, capture_output=True, text=True, timeout=120, check=False
     )
-    assert "Spark did not start: its JVM ended at once" in ran.stdout
+    assert "Spark did not start: its JVM ended immediately" in ran.stdout
     assert "Traceback" not in ran.stderr

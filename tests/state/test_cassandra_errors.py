@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import signal
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ SECRET = "not-a-real-one/?#@"
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> str:
+def certificate() -> str:
     """A self-signed certificate of 127.0.0.1, and its key, in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
@@ -66,15 +67,17 @@ def _loopback() -> object:
 
 
 @pytest.fixture(scope="module")
-def secured(certificate: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CassandraServer]:
+def secured(certificate: str) -> Iterator[CassandraServer]:
     """A Cassandra with passwords and TLS, which can be stopped and started again."""
-    directory = tmp_path_factory.mktemp("certificate")
-    # The server runs as another user.
-    directory.chmod(0o755)
-    for parent in directory.parents[:2]:
-        parent.chmod(0o755)
-    file = directory / "server.pem"
-    file.write_text(certificate)
+    # The server runs as another user, who cannot read the directories of pytest.
+    with tempfile.TemporaryDirectory(prefix="potok-certificate-") as directory:
+        Path(directory).chmod(0o755)
+        file = Path(directory) / "server.pem"
+        file.write_text(certificate)
+        yield from _secured(file)
+
+
+def _secured(file: Path) -> Iterator[CassandraServer]:
     with cassandra_server(SECURED.format(file=file)) as server:
         server.execute(
             f"CREATE ROLE tester WITH PASSWORD = '{SECRET}' AND LOGIN = true",

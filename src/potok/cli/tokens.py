@@ -1,4 +1,4 @@
-"""`potok tokens`: the file of tokens for `--tokens`."""
+"""The commands `potok tokens add`, `list` and `remove`: the file of tokens for `--tokens`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEFAULT = Path("tokens.toml")
 @app.callback()
 def tokens() -> None:
     """Add, list and remove the tokens of a file. A running server reads a changed file within a second."""
-    need_extra("potok tokens", "server")
+    need_extra("the tokens of a server", "server")
 
 
 @app.command()

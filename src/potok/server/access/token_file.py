@@ -26,7 +26,7 @@ _NAME = re.compile(r"[\w.@-]{1,100}", re.ASCII)
 _SCOPE = re.compile(r"(read|write|admin)(:[^\x00-\x1f\x7f\"\\]{1,255})?")
 
 _HEADER = """\
-# Tokens of the HTTP server. Only digests are stored: potok tokens add, list, remove.
+# Tokens of the HTTP server. Only digests are stored; `potok tokens --help` has the commands.
 """
 
 
@@ -164,6 +164,6 @@ def caller_with(name: str, scopes: Any, per_second: Any = None) -> Caller:
 def digest_of(token: str, name: str) -> bytes:
     """Return what is stored of a token."""
     if len(token) < SHORTEST:
-        hint = f"use {SHORTEST} characters or more: potok tokens add makes one"
+        hint = f"use {SHORTEST} characters or more: potok tokens add NAME --scope SCOPE makes one"
         raise BadTokens(f'token "{name}" is too short to be secret', hint=hint)
     return hashlib.sha256(token.encode()).digest()

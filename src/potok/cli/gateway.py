@@ -55,9 +55,9 @@ def gateway(
         running, monitor = Gateway(log, found.listeners, stop_timeout_s=timeout_s), Monitor()
         monitor_listeners(monitor, running.status)
         with served_metrics(monitor, metrics, note), running:
-            _announce(running, as_json=as_json)
             interruption.wait_for_the_batch()
             spare_imports()
+            _announce(running, as_json=as_json)
             _watch(running, interruption, as_json=as_json)
             if not as_json:
                 note("stopping: appending buffered records")

@@ -134,8 +134,8 @@ def serve(
         if script is not None:
             _begin(database, script)
         server.start()
-        _report(server, database, as_json=as_json)
         interruption.wait_for_the_batch()
+        _report(server, database, as_json=as_json)
         stack.enter_context(captures)
         _run(server, database, captures, interruption, as_json=as_json)
         if not as_json:
@@ -166,12 +166,12 @@ def _serve_queries(
     with Interruption() as interruption, opened_log(context, broker, state=state) as log:
         names = [chosen_query(log, name) for name in queries]
         with served_tables(log, settings, names, address, protection=protection, limits=limits) as server:
+            interruption.wait_for_the_batch()
             if as_json:
                 print_json({"event": "serving", "url": server.url, "queries": names})
                 print(end="", flush=True)
             else:
                 note(f"serving tables of {', '.join(names)}: {server.url}/tables; console: {server.url}/console/")
-            interruption.wait_for_the_batch()
             while not interruption.asked.wait(LOOK_S) and not server.wait(0):
                 pass
     if as_json:

@@ -218,7 +218,7 @@ class OpenToAll(SetupError):
     def __init__(self, host: str) -> None:
         super().__init__(
             f'a server without tokens cannot listen on "{host}"',
-            hint="make a token (potok tokens add NAME --scope read) and pass --tokens tokens.toml, or listen on 127.0.0.1",
+            hint="make a token (potok tokens add NAME --scope read), pass --tokens FILE, or listen on 127.0.0.1",
         )
 
 

@@ -12,7 +12,7 @@ FLOORS = (
     {"redact"},
     {"errors", "version"},
     {"checksum", "clock", "duration", "event_loop", "extras", "failpoint"}
-    | {"java_runtime", "machine", "permissions", "retry_policy"},
+    | {"java_runtime", "machine", "permissions", "program_loading", "retry_policy"},
     {"settings"},
     {"compat", "monitoring"},
     {"records"},

@@ -9,8 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from potok.errors import SetupError
 from potok.log.open import open_broker
 from potok.log.start import Start
+from potok.program_loading import is_loading
 from potok.runtime.operations.table_refresh import keep_refreshing, load_tables, refreshers_of
 from potok.runtime.planning.start_offsets import start_positions
 from potok.runtime.queries.prepare import Buildable, prepare, topology_of
@@ -20,6 +22,16 @@ from potok.settings import Settings
 from potok.spark.dataframes import session_of
 from potok.spark.spark_executor import start_spark
 from potok.topology.graph import Topology
+
+
+class StartedWhileLoading(SetupError):
+    """A program that starts a query while a command loads it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the program starts a query while it is loaded",
+            hint='put the call below if __name__ == "__main__":, or run the file with python',
+        )
 
 
 def start(
@@ -44,6 +56,8 @@ def start(
             read from their first record unless offsets say otherwise. A query that ran before resumes where it stopped.
         settings: Any setting of `potok.toml`, such as `shards=4`.
     """
+    if is_loading():
+        raise StartedWhileLoading
     chosen = Settings.load(broker=None if broker is None else str(broker), **settings)
     topology = topology_of(program)
     log = open_broker(chosen.broker, chosen)
@@ -75,9 +89,14 @@ def run(
     """Run a topology until it is stopped (Ctrl-C or SIGTERM), or until the end of its input. The arguments are those of
     `start`.
 
+    While a command such as `potok run` or `potok describe` loads the program, this does nothing: the command runs the
+    topology, or does not.
+
     >>> potok.run(builder)
     >>> potok.run(builder, broker="file:./data", until_end=True)
     """
+    if is_loading():
+        return
     query = _start(program, broker=broker, until_end=until_end, start=start, **settings)
     wait_for(query)
 

@@ -10,6 +10,7 @@ import pytest
 
 from cli.shop import SHOP, write_program
 from potok.cli.queries.program import BrokenProgram, NoSuchProgram, NoTopology, load_topology, split
+from potok.errors import PotokError
 from potok.topology.validate import EmptyTopology
 
 TWO = """
@@ -43,6 +44,18 @@ def test_the_name_follows_the_colon(program: str, parts: tuple[str, str]) -> Non
 
 def test_the_only_builder_is_found_and_the_script_part_does_not_run(tmp_path: Path) -> None:
     assert load_topology(write_program(tmp_path)).name == "shop"
+
+
+def test_a_program_that_runs_itself_is_loaded_and_not_run(tmp_path: Path) -> None:
+    program = write_program(tmp_path, SHOP + "\nimport potok\npotok.run(builder)\n")
+    assert load_topology(program).name == "shop"
+
+
+def test_a_program_that_starts_a_query_itself_is_refused_with_its_line(tmp_path: Path) -> None:
+    program = write_program(tmp_path, SHOP + "\nimport potok\nquery = potok.start(builder)\n")
+    with pytest.raises(PotokError, match="starts a query while it is loaded") as refused:
+        load_topology(program)
+    assert "__main__" in refused.value.hint
 
 
 def test_a_topology_and_its_builder_count_as_one_program(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ import typer
 from potok.cli.missing_package import missing_package
 from potok.errors import Location, PotokError
 from potok.machine import usable_path
+from potok.program_loading import loading_program
 from potok.sql.errors import closest
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _load_file(source: str) -> ModuleType:
     module = ModuleType(LOADED_AS)
     module.__file__ = str(path)
     sys.modules[LOADED_AS] = module
-    with _blamed_on_the_program(source, path.parent), _importing_from(path.parent):
+    with _blamed_on_the_program(source, path.parent), _importing_from(path.parent), loading_program():
         # Compiled, not imported: cached bytecode may be stale within a second, and no cache file is left behind.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), module.__dict__)
     return module
@@ -113,7 +114,7 @@ def _similar(path: Path) -> str:
 
 
 def _load_module(source: str) -> ModuleType:
-    with _blamed_on_the_program(source, Path.cwd()), _importing_from(Path.cwd()):
+    with _blamed_on_the_program(source, Path.cwd()), _importing_from(Path.cwd()), loading_program():
         try:
             return importlib.import_module(source)
         except ModuleNotFoundError as error:

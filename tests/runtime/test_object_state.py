@@ -108,3 +108,18 @@ def test_backup_restore_reshard_and_verify_work(url: str, tmp_path: Path, cache:
         assert driver.table("totals").all() == expected(50)
         driver.run()
         assert driver.table("totals").all() == expected(70)
+
+
+def test_verify_reads_the_objects_and_not_the_copy_of_this_machine(tmp_path: Path, cache: Path) -> None:
+    shared = tmp_path / "shared"
+    with TestDriver(program(), directory=tmp_path / "data", shards=2, state=f"object+file://{shared}") as driver:
+        send(driver, 0, 50)
+        location = state_of(driver.broker, "orders")
+        assert verify(location, 2).sound
+        delta = next(shared.rglob("delta/*"))
+        data = bytearray(delta.read_bytes())
+        data[-40] ^= 0xFF
+        delta.write_bytes(data)
+        found = verify(location, 2)
+    assert [each.shard for each in found.shards] == [int(delta.parents[1].name)]
+    assert "delta" in found.shards[0].why

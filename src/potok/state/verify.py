@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from potok.backends.state_url import FILE
+from potok.backends.state_url import FILE, OBJECTS
 from potok.errors import StateError
+from potok.permissions import private_directory
 from potok.state.cell import CorruptCell, decode_cell
 from potok.state.lmdb.lmdb_store import LmdbSnapshot
-from potok.state.open import StateLocation, shard_path
+from potok.state.open import StateLocation, copies_of, shard_path
 from potok.state.session import TOMBSTONES
 from potok.state.store import Row, ShardSnapshot
 from potok.storage.isolate import ReaderDied, isolated
@@ -70,7 +72,23 @@ class Findings:
 
 
 def verify(location: StateLocation, shards: int) -> Findings:
-    """Verify all cells of all shards, including those of the running batch; each shard in its own process."""
+    """Verify all cells of all shards, including those of the running batch; each shard in its own process.
+
+    State in object storage is read from there, whatever copies this machine has.
+    """
+    if location.where.kind != OBJECTS:
+        return _verify(location, shards)
+    directory = copies_of(location.where, location.name, location.copies).parent
+    private_directory(directory)
+    with tempfile.TemporaryDirectory(prefix="verify-", dir=directory) as copies:
+        fresh = replace(location, copies=copies)
+        try:
+            return _verify(fresh, shards)
+        finally:
+            fresh.close(shards)
+
+
+def _verify(location: StateLocation, shards: int) -> Findings:
     found = Findings()
     for shard in range(shards):
         where = str(shard_path(location.where, location.name, shard)) if location.where.kind == FILE else str(location)

@@ -2,8 +2,8 @@
 
 A change of one object is one conditional write. A change of several, such as promoting a shadow, is a transaction: each
 object receives the new values as an intent, one write to the object of the transaction commits them, and then they are
-moved in. Whoever finds an intent asks that object whether it counts; a writer that finds one of a process that died
-aborts or completes it.
+moved in. A reader that finds an intent asks that object whether it counts; a writer that finds one of a process that
+died aborts or completes it.
 """
 
 from __future__ import annotations
